@@ -72,6 +72,8 @@ struct setting {
     float alpha = 1;
     float beta = 0;
     std::uint64_t seed = 0;
+    int multiprocessors =
+        0;  ///< fewer of them than tiles: with wgmma blocks then have several; 0 leaves it to the GPU
     int cluster_blocks = 0;  ///< of wgmma: 2 are the largest tiles, 1 are the others, 0 leaves it to the plan
 };
 
@@ -124,6 +126,7 @@ void check(const shape& size, const setting& with, Draw draw, Epilogue epilogue 
     }
     const mp::simulated_gpu<Arch> gpu{.seed = with.seed};
     auto plan = mp::plan_gemm<A, Kernel>(gpu, size.rows, size.columns, size.k);
+    if (with.multiprocessors != 0) plan.gpu.multiprocessors = with.multiprocessors;
     if (with.cluster_blocks != 0) take_clusters<A>(plan, with.cluster_blocks);
     mp::gemm<Kernel>(gpu, plan, with.alpha, mp::matrix_view<const A>(a.view),
                      mp::matrix_view<const B>(b.view), with.beta, c.view, epilogue);

@@ -208,6 +208,79 @@ TEST_CASE("barrier objects are refused where they were not made, seen or fenced"
               .violation() == kernel_violation::unfinished_copy);
 }
 
+TEST_CASE("a tile that is stored has to be waited for") {
+    const tensor_map map = [] {
+        static numbers target;
+        return make_tensor_map(gpu(0), target.tiles(32, 8, 64));
+    }();
+    const auto kernel = [map](int commits, bool waits) {
+        return [=](auto thread) {
+            for (int l = 0; l < 8; ++l) thread.store(stage + (l * 32 + thread.lane()), std::uint16_t{7});
+            thread.fence_asynchronous();
+            thread.sync_block();
+            if (thread.index() != 0) return;
+            thread.store_tile(map, 0, 0, stage);
+            if (commits > 0) thread.commit_stores();
+            if (commits > 1) thread.commit_stores();
+            if (waits) thread.template wait_stores<1>();
+        };
+    };
+    CHECK(error_of<32>(kernel(0, true)).violation() == kernel_violation::unfinished_copy);
+    CHECK(error_of<32>(kernel(1, false)).violation() == kernel_violation::unfinished_copy);
+    CHECK(error_of<32>(kernel(1, true)).violation() == kernel_violation::unfinished_copy);
+}
+
+TEST_CASE("a tile is stored into one of several matrices") {
+    numbers target;
+    const numbers before;
+    tensor_tiles tiles = target.tiles(32, 8, 64);
+    tiles.rows = 10;
+    tiles.matrices = 5;
+    tiles.matrix_bytes = 10 * tiles.row_bytes;
+    const tensor_map map = make_tensor_map(gpu(0), tiles);
+    run<32>(
+        [map](auto thread) {
+            for (int l = 0; l < 8; ++l) thread.store(stage + (l * 32 + thread.lane()), std::uint16_t{7});
+            thread.fence_asynchronous();
+            thread.sync_block();
+            if (thread.index() != 0) return;
+            thread.prefetch_map(map);
+            for (const int matrix : {-1, 3, 5}) thread.store_tile(map, 0, 4, matrix, stage);
+            thread.commit_stores();
+            thread.template wait_stores<0>();
+        },
+        1);
+    for (std::int64_t line = 0; line < numbers::lines; ++line) {
+        for (std::int64_t position = 0; position < numbers::stride; ++position) {
+            const bool stored = line >= 34 && line < 40 && position < 32;
+            CHECK(target.values[line * numbers::stride + position] ==
+                  (stored ? 7 : before.values[line * numbers::stride + position]));
+        }
+    }
+}
+
+TEST_CASE("a relaxed barrier of the cluster tells of barrier objects that were fenced, and of nothing else") {
+    const auto kernel = [](bool fences, bool reads) {
+        return [=](auto thread) {
+            if (thread.index() == 0) {
+                thread.init_barrier(full, 2);
+                if (fences) thread.fence_barrier_init();
+                thread.store(stage, std::uint16_t{1});
+            }
+            thread.sync_cluster_relaxed();
+            if (thread.index() == 1) thread.arrive_remote(full, 0);
+            if (thread.index() == 1 && thread.block_in_cluster() == 0) thread.wait_barrier(full, false);
+            if (reads) static_cast<void>(thread.load(stage));
+            thread.sync_cluster_relaxed();
+        };
+    };
+    for (std::uint64_t seed = 0; seed < 4; ++seed) {
+        run<32, 2>(kernel(true, false), seed);
+        CHECK(error_of<32, 2>(kernel(false, false), seed).violation() == kernel_violation::race);
+        CHECK(error_of<32, 2>(kernel(true, true), seed).violation() == kernel_violation::race);
+    }
+}
+
 TEST_CASE("a tile is stored without what lies outside of the matrix, behind a fence") {
     const auto kernel = [](const tensor_map& map, bool fences) {
         return [map, fences](auto thread) {

@@ -8,10 +8,12 @@
 #include <mp/format/float_arithmetic.hpp>
 #include <mp/gemm/epilogue.hpp>
 #include <mp/gpu/chunks.hpp>
+#include <mp/gpu/convert_chunks.hpp>
 #include <mp/gpu/gemm/problem.hpp>
 #include <mp/simt/shared_pointer.hpp>
 
 #include <cstddef>
+#include <type_traits>
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
@@ -87,6 +89,30 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE void finish_chunk(Thread thread,
         for (int i = 0; i < count; ++i) {
             if (column + i < output.columns) thread.store(c + i, values.values[i]);
         }
+    }
+}
+
+/// The same for a chunk of which all is inside of an aligned C, where beta is 0.
+MP_ANY_EXECUTION_SPACE
+template <class Thread, class Output, class Epilogue>
+MP_HOST_DEVICE MP_ALWAYS_INLINE void finish_inner_chunk(Thread thread,
+                                                        const product_output<Output, Epilogue>& output,
+                                                        const float (&product)[output_chunk<Output>],
+                                                        std::ptrdiff_t row, std::ptrdiff_t column) {
+    constexpr int count = output_chunk<Output>;
+    chunk<float, count> ended;
+    MP_UNROLL
+    for (int i = 0; i < count; ++i) {
+        const std::ptrdiff_t epilogue_row = output.swapped ? column + i : row;
+        const std::ptrdiff_t epilogue_column = output.swapped ? row : column + i;
+        ended.values[i] =
+            output.epilogue(float_multiply(output.alpha, product[i]), epilogue_row, epilogue_column);
+    }
+    auto* const c = chunk_at<count>(output.data + (row * output.stride + column));
+    if constexpr (std::is_same_v<Output, float>) {
+        thread.store(c, ended);
+    } else {
+        thread.store(c, nearest_conversion{}.convert<Output>(ended, 0));
     }
 }
 

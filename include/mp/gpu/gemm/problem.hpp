@@ -64,19 +64,23 @@ struct tile_coordinate {
 
 /// Tiles are numbered down groups of 8 tile rows, so that tiles of neighbouring numbers, which run at the
 /// same time, share rows of A and columns of B in the cache.
-[[nodiscard]] MP_HOST_DEVICE constexpr tile_coordinate coordinate_of_tile(std::ptrdiff_t number,
-                                                                          std::ptrdiff_t tile_rows,
-                                                                          std::ptrdiff_t tile_columns) {
-    constexpr std::ptrdiff_t group = 8;
-    const std::ptrdiff_t group_tiles = group * tile_columns;
-    const std::ptrdiff_t first_row = number / group_tiles * group;
-    const std::ptrdiff_t height = tile_rows - first_row < group ? tile_rows - first_row : group;
-    const std::ptrdiff_t inside = number % group_tiles;
-    return {first_row + inside % height, inside / height};
+/// Numbers of 32 bits are divided ten times as fast on devices.
+template <class Integer>
+[[nodiscard]] MP_HOST_DEVICE constexpr tile_coordinate coordinate_of_tile(Integer number, Integer tile_rows,
+                                                                          Integer tile_columns) {
+    constexpr Integer group = 8;
+    const Integer group_tiles = group * tile_columns;
+    const Integer first_row = number / group_tiles * group;
+    const Integer height = tile_rows - first_row < group ? tile_rows - first_row : group;
+    const Integer inside = number % group_tiles;
+    return {static_cast<std::ptrdiff_t>(first_row + inside % height),
+            static_cast<std::ptrdiff_t>(inside / height)};
 }
 
 /// Tiles of a size that it takes to cover a length, the last one perhaps in part.
-[[nodiscard]] MP_HOST_DEVICE constexpr std::ptrdiff_t tile_count(std::ptrdiff_t length, std::ptrdiff_t size) {
+template <class Integer>
+[[nodiscard]] MP_HOST_DEVICE constexpr Integer tile_count(Integer length,
+                                                          std::type_identity_t<Integer> size) {
     return length / size + (length % size != 0 ? 1 : 0);
 }
 

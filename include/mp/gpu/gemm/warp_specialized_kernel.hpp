@@ -6,11 +6,13 @@
 
 #include <mp/config.hpp>
 #include <mp/format/float_arithmetic.hpp>
+#include <mp/gemm/epilogue.hpp>
 #include <mp/gpu/chunks.hpp>
 #include <mp/gpu/gemm/multistage_kernel.hpp>
 #include <mp/gpu/gemm/output.hpp>
 #include <mp/gpu/gemm/problem.hpp>
 #include <mp/gpu/gemm/tile_stage.hpp>
+#include <mp/gpu/gemm/warp_output.hpp>
 #include <mp/simt/fragments.hpp>
 #include <mp/simt/launch_shape.hpp>
 #include <mp/simt/shared_pointer.hpp>
@@ -19,6 +21,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
@@ -35,6 +38,8 @@ namespace mp::detail::inline MP_ISA_NAMESPACE {
 /// `Scales` they are multiplied by the scales of the stage: each warp that multiplies copies those of its
 /// rows and of all columns to its ring in shared memory, two stages ahead, so that they arrive
 /// behind products.
+///
+/// Where `maps_c` says so, warps end their sums in registers and TMA writes them: see warp_output.
 template <class A, class B, bool AKMajor, bool BKMajor, int Columns, int ClusterBlocks, class Output,
           class Epilogue, class Scales = no_scales>
 struct warp_specialized_gemm_kernel {
@@ -51,17 +56,13 @@ struct warp_specialized_gemm_kernel {
 
     static constexpr int b_part = Columns / ClusterBlocks;
     static constexpr int stage_bytes = a_stage::bytes + b_stage::bytes;
-    static constexpr std::uint32_t barriers_begin = stages * stage_bytes;
-    /// Columns that a warp passes to C at a time, and floats from one row of them to the next: see
-    /// multistage_gemm_kernel.
-    static constexpr int epilogue_tile_columns = 32;
-    static constexpr int epilogue_tile_pitch = epilogue_tile_columns + 8;
-    static constexpr int epilogue_tile_rows = 16;
-    static constexpr std::uint32_t epilogue_tiles_begin = barriers_begin + 128;
-    static constexpr int epilogue_tile_bytes =
-        epilogue_tile_rows * epilogue_tile_pitch * static_cast<int>(sizeof(float));
-    static constexpr std::uint32_t scales_begin =
-        epilogue_tiles_begin + static_cast<std::uint32_t>(multiplying_groups * 4 * epilogue_tile_bytes);
+    using output = warp_output<Columns>;
+    static constexpr std::uint32_t outputs_begin = stages * stage_bytes;
+    static constexpr std::uint32_t barriers_begin =
+        outputs_begin + static_cast<std::uint32_t>(multiplying_groups * 4 * output::bytes);
+    static constexpr std::uint32_t scales_begin = barriers_begin + 128;
+    /// Whether C, not only sums of slices, may be written by TMA.
+    static constexpr bool ends_in_registers = std::is_same_v<Epilogue, identity_epilogue>;
     static constexpr bool has_scales = Scales::scales_per_vector != 0;
     /// Scales of 16 rows and of the columns, for one block of k; a ring of three for each warp.
     static constexpr int scales_of_stage = (epilogue_tile_rows + Columns) * Scales::scales_per_vector;
@@ -73,9 +74,11 @@ struct warp_specialized_gemm_kernel {
     static_assert(sizeof(A) == sizeof(B) && shared_bytes <= (std::size_t{227} << 10));
     static_assert(!promotes || Columns <= 128, "mp: two sets of 256 columns do not fit into registers");
     static_assert(promotes || !has_scales);
+    static_assert(stage_bytes % 1024 == 0 && output::bytes % 1024 == 0);
 
     simt::tensor_map a_map;
     simt::tensor_map b_map;
+    simt::tensor_map c_map;  ///< of C, or of the slices' sums
     product_output<Output, Epilogue> c;
     std::ptrdiff_t k;
     std::ptrdiff_t batch;
@@ -84,12 +87,15 @@ struct warp_specialized_gemm_kernel {
     /// Matrices of the operands from one product of a batch to the next: one, or none.
     int a_matrices;
     int b_matrices;
+    bool maps_c;
     Scales scales;
 
     /// Work items of clusters: tiles of a cluster, of all slices of all products.
     [[nodiscard]] MP_HOST_DEVICE std::ptrdiff_t work_count() const {
-        return cluster_rows() * cluster_columns() * splits * batch;
+        return tile_count(c.rows, rows * ClusterBlocks) * tile_count(c.columns, Columns) * splits * batch;
     }
+    /// Of them there are less than this.
+    static constexpr std::ptrdiff_t most_work = std::ptrdiff_t{1} << 31;
 
     MP_ANY_EXECUTION_SPACE
     template <class Thread>
@@ -114,13 +120,12 @@ private:
     /// Stage and parity of a step, and of the one before.
     struct pipeline_state {
         int stage = 0;
-        bool parity = false;
+        unsigned parity = 0;
 
         MP_HOST_DEVICE void advance() {
-            if (++stage == stages) {
-                stage = 0;
-                parity = !parity;
-            }
+            const bool last = stage == stages - 1;
+            stage = last ? 0 : stage + 1;
+            parity ^= last ? 1U : 0U;
         }
     };
 
@@ -133,9 +138,14 @@ private:
                 thread.init_barrier(empty(i), multiplying_groups * 4 * ClusterBlocks);
             }
             thread.fence_barrier_init();
+            if (c.has_product) {
+                thread.prefetch_map(a_map);
+                thread.prefetch_map(b_map);
+            }
         }
         synchronize(thread);
-        const int group = thread.index() / simt::warpgroup_size;
+        // All lanes of a warp have the same, and the compiler is to know it.
+        const int group = thread.uniform(thread.index() / simt::warpgroup_size);
         if (group == 0) {
             thread.template setmaxnreg_decrease<40>();
             if (thread.index() == 0) copy_stages(thread);
@@ -155,37 +165,64 @@ private:
         if constexpr (ClusterBlocks == 1) {
             thread.sync_block();
         } else {
-            thread.sync_cluster();
+            // Nothing passes through memory here but barrier objects.
+            thread.sync_cluster_relaxed();
         }
     }
 
-    /// Tiles of a cluster: ClusterBlocks of them below each other.
-    MP_HOST_DEVICE std::ptrdiff_t cluster_rows() const { return tile_count(c.rows, rows * ClusterBlocks); }
-    MP_HOST_DEVICE std::ptrdiff_t cluster_columns() const { return tile_count(c.columns, Columns); }
     /// A tile of one of the products, and a slice of k.
     struct tile_work {
-        std::ptrdiff_t row;
-        std::ptrdiff_t column;
-        std::ptrdiff_t slice;  ///< of all slices of all products
-        std::ptrdiff_t product;
-        std::ptrdiff_t begin;  ///< of the steps
-        std::ptrdiff_t end;
+        int row;
+        int column;
+        int slice;  ///< of all slices of all products
+        int product;
+        int begin;  ///< of the steps
+        int end;
+    };
+
+    /// What a block works at: first number `number` of the work, then every `clusters` further.
+    struct work_list {
+        unsigned cluster_rows;  ///< tiles of a cluster, ClusterBlocks of them below each other
+        unsigned cluster_columns;
+        unsigned splits;
+        unsigned number;
+        unsigned clusters;
+        unsigned end;
+        int own;  ///< number of the block in its cluster
+        int steps;
+        int steps_of_slice;
+
+        [[nodiscard]] MP_HOST_DEVICE bool is_done() const { return number >= end; }
+        MP_HOST_DEVICE void advance() { number += clusters; }
+        [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE tile_work current() const {
+            const unsigned tiles = cluster_rows * cluster_columns;
+            const unsigned slice = number / tiles;
+            const tile_coordinate at =
+                coordinate_of_tile(number - slice * tiles, cluster_rows, cluster_columns);
+            const unsigned product = slice / splits;
+            tile_work work{(static_cast<int>(at.row) * ClusterBlocks + own) * rows,
+                           static_cast<int>(at.column) * Columns,
+                           static_cast<int>(slice),
+                           static_cast<int>(product),
+                           static_cast<int>(slice - product * splits) * steps_of_slice,
+                           0};
+            work.end = work.begin + steps_of_slice < steps ? work.begin + steps_of_slice : steps;
+            return work;
+        }
     };
 
     template <class Thread>
-    MP_HOST_DEVICE MP_ALWAYS_INLINE tile_work work_of(Thread thread, std::ptrdiff_t number) const {
-        const std::ptrdiff_t tiles = cluster_rows() * cluster_columns();
-        const tile_coordinate at = coordinate_of_tile(number % tiles, cluster_rows(), cluster_columns());
-        const int own = ClusterBlocks == 1 ? 0 : thread.block_in_cluster();
-        tile_work work{(at.row * ClusterBlocks + own) * rows, at.column * Columns, number / tiles, 0, 0, 0};
-        work.product = work.slice / splits;
-        if (c.has_product) {
-            const std::ptrdiff_t steps = tile_count(k, a_stage::k);
-            const std::ptrdiff_t length = steps_of_slice(steps, splits, 1);
-            work.begin = work.slice % splits * length;
-            work.end = work.begin + length < steps ? work.begin + length : steps;
-        }
-        return work;
+    MP_HOST_DEVICE MP_ALWAYS_INLINE work_list work_of(Thread thread) const {
+        const auto steps = static_cast<unsigned>(c.has_product ? tile_count(k, a_stage::k) : 0);
+        return {static_cast<unsigned>(tile_count(c.rows, rows * ClusterBlocks)),
+                static_cast<unsigned>(tile_count(c.columns, Columns)),
+                static_cast<unsigned>(splits),
+                static_cast<unsigned>(thread.block()) / ClusterBlocks,
+                static_cast<unsigned>(thread.blocks()) / ClusterBlocks,
+                static_cast<unsigned>(work_count()),
+                ClusterBlocks == 1 ? 0 : thread.block_in_cluster(),
+                static_cast<int>(steps),
+                static_cast<int>(tile_count(steps, static_cast<unsigned>(splits)))};
     }
 
     MP_ANY_EXECUTION_SPACE
@@ -193,22 +230,19 @@ private:
     MP_HOST_DEVICE MP_ALWAYS_INLINE void copy_stages(Thread thread) const {
         pipeline_state state;
         const int own_part = ClusterBlocks == 1 ? 0 : thread.block_in_cluster() * b_part;
-        for (std::ptrdiff_t number = thread.block() / ClusterBlocks; number < work_count();
-             number += thread.blocks() / ClusterBlocks) {
-            const tile_work work = work_of(thread, number);
-            const auto row = static_cast<int>(work.row);
-            const auto column = static_cast<int>(work.column);
-            const auto product = static_cast<int>(work.product);
-            for (std::ptrdiff_t step = work.begin; step < work.end; ++step) {
-                const auto p = static_cast<int>(step * a_stage::k);
+        work_list list = work_of(thread);
+        for (; !list.is_done(); list.advance()) {
+            const tile_work work = list.current();
+            for (int step = work.begin; step < work.end; ++step) {
+                const int p = step * a_stage::k;
                 // The phase before the first one counts as ended.
-                thread.wait_barrier(empty(state.stage), !state.parity);
+                thread.wait_barrier(empty(state.stage), state.parity == 0);
                 thread.arrive_expect(full(state.stage), stage_bytes);
-                a_stage::template copy<rows>(thread, a_at(state.stage), 0, a_map, row, p,
-                                             product * a_matrices, full(state.stage), 0);
+                a_stage::template copy<rows>(thread, a_at(state.stage), 0, a_map, work.row, p,
+                                             work.product * a_matrices, full(state.stage), 0);
                 b_stage::template copy<b_part>(
-                    thread, b_at(state.stage), own_part, b_map, column + own_part, p, product * b_matrices,
-                    full(state.stage),
+                    thread, b_at(state.stage), own_part, b_map, work.column + own_part, p,
+                    work.product * b_matrices, full(state.stage),
                     static_cast<std::uint16_t>(ClusterBlocks == 1 ? 0 : (1 << ClusterBlocks) - 1));
                 state.advance();
             }
@@ -230,21 +264,40 @@ private:
     template <class Thread>
     MP_HOST_DEVICE MP_ALWAYS_INLINE void multiply_tiles(Thread thread, int group) const {
         pipeline_state state;
-        for (std::ptrdiff_t number = thread.block() / ClusterBlocks; number < work_count();
-             number += thread.blocks() / ClusterBlocks) {
-            const tile_work work = work_of(thread, number);
+        const int warp = thread.uniform(thread.index() % simt::warpgroup_size / simt::warp_size);
+        const std::uint32_t at =
+            outputs_begin + static_cast<std::uint32_t>((group * 4 + warp) * output::bytes);
+        work_list list = work_of(thread);
+        for (; !list.is_done(); list.advance()) {
+            const tile_work work = list.current();
             float sum[std::size_t{Columns / 2}];
             multiply_tile(thread, group, work, state, sum);
-            const std::ptrdiff_t row = work.row + group * 64;
+            const int row = work.row + group * 64 + warp * epilogue_tile_rows;
             if (splits == 1) {
+                if constexpr (ends_in_registers) {
+                    if (maps_c) {
+                        output::template write_tiles<Output>(thread, at, c_map, c.alpha, sum, row,
+                                                             work.column, work.product);
+                        continue;
+                    }
+                }
                 product_output<Output, Epilogue> to = c;
                 to.data += work.product * c.batch_stride;
-                write_sums(thread, group, sum, row, work.column, to);
+                output::write_sums(thread, at, sum, row, work.column, to);
+                continue;
+            }
+            const bool has_sums = work.begin < work.end;
+            if (maps_c && has_sums) {
+                output::template write_tiles<float>(thread, at, c_map, 1.0F, sum, row, work.column,
+                                                    work.slice);
             } else {
-                write_sums(thread, group, sum, row, work.column,
-                           sums_of_slice(sums, c.rows, c.columns, work.slice));
+                auto to = sums_of_slice(sums, c.rows, c.columns, work.slice);
+                to.has_product = has_sums;
+                output::wait_tiles(thread);
+                output::write_sums(thread, at, sum, row, work.column, to);
             }
         }
+        if (maps_c && thread.lane() == 0) thread.template wait_stores<0>();
     }
 
     MP_ANY_EXECUTION_SPACE
@@ -253,14 +306,12 @@ private:
                                                        pipeline_state& state,
                                                        float (&sum)[std::size_t{Columns / 2}]) const {
         [[maybe_unused]] float promoted[std::size_t{promotes ? Columns / 2 : 1}];
-        const std::ptrdiff_t count = work.end - work.begin;
+        const int count = work.end - work.begin;
         if constexpr (promotes) clear(promoted);
-        // The first product overwrites what is in the registers. Writing them before would cost more than
-        // time: the compiler then finds instructions between products that touch their sums, and lets
-        // none run beside another.
-#if MP_DEVICE_CODE
-        if (count <= 0) clear(sum);
-#else
+        // The first product overwrites what is in the registers, and without one nobody looks at them. Writing
+        // them before would cost more than time: the compiler then finds instructions between products that
+        // touch their sums, and lets none run beside another.
+#if !MP_DEVICE_CODE
         clear(sum);
 #endif
         [[maybe_unused]] scale_ring ring{};
@@ -268,8 +319,8 @@ private:
             for (int i = 0; i < scale_stages - 1; ++i) copy_scales(thread, group, work, i, ring);
         }
         int before = 0;
-        for (std::ptrdiff_t step = 0; step < count; ++step) {
-            thread.wait_barrier(full(state.stage), state.parity);
+        for (int step = 0; step < count; ++step) {
+            thread.wait_barrier(full(state.stage), state.parity != 0);
             thread.fence_products();
             MP_UNROLL
             for (int i = 0; i < warpgroup_k_bytes / simt::mma_k_bytes; ++i) {
@@ -285,13 +336,13 @@ private:
                 thread.template wait_copies<scale_stages - 1>();
                 thread.sync_warp();
                 thread.template wait_products<0>();
+                release(thread, state.stage);
                 add_scaled(thread, scales_at(thread, group, ring.reads), sum, promoted);
                 ring.reads = ring.reads + 1 == scale_stages ? 0 : ring.reads + 1;
-                release(thread, state.stage);
             } else if constexpr (promotes) {
                 thread.template wait_products<0>();
-                for (int i = 0; i < Columns / 2; ++i) promoted[i] = float_add(promoted[i], sum[i]);
                 release(thread, state.stage);
+                for (int i = 0; i < Columns / 2; ++i) promoted[i] = float_add(promoted[i], sum[i]);
             } else {
                 thread.template wait_products<1>();
                 if (step != 0) release(thread, before);
@@ -330,7 +381,7 @@ private:
     MP_ANY_EXECUTION_SPACE
     template <class Thread>
     MP_HOST_DEVICE MP_ALWAYS_INLINE void copy_scales(Thread thread, int group, const tile_work& work,
-                                                     std::ptrdiff_t step, scale_ring& ring) const {
+                                                     int step, scale_ring& ring) const {
         if (work.begin + step < work.end) {
             const int warp = thread.index() % simt::warpgroup_size / simt::warp_size;
             scales.template copy<epilogue_tile_rows, Columns, simt::warp_size>(
@@ -374,43 +425,6 @@ private:
     MP_HOST_DEVICE MP_ALWAYS_INLINE static void clear(float (&sum)[Count]) {
         MP_UNROLL
         for (std::size_t i = 0; i < Count; ++i) sum[i] = 0.0F;
-    }
-
-    /// Passes a warp's 16 rows through its epilogue_tile, 32 columns at a time, to C.
-    MP_ANY_EXECUTION_SPACE
-    template <class Thread, class Target, class End>
-    MP_HOST_DEVICE MP_ALWAYS_INLINE static void write_sums(Thread thread, int group,
-                                                           const float (&sum)[std::size_t{Columns / 2}],
-                                                           std::ptrdiff_t row, std::ptrdiff_t column,
-                                                           const product_output<Target, End>& to_c) {
-        using pair = chunk<float, 2>;
-        constexpr int count = output_chunk<Target>;
-        constexpr int chunks_across = epilogue_tile_columns / count;
-        const int warp = thread.index() % simt::warpgroup_size / simt::warp_size;
-        const simt::shared_pointer<float> epilogue_tile{
-            epilogue_tiles_begin + static_cast<std::uint32_t>((group * 4 + warp) * epilogue_tile_bytes)};
-        MP_UNROLL
-        for (int part = 0; part < Columns / epilogue_tile_columns; ++part) {
-            MP_UNROLL
-            for (int n = 0; n < epilogue_tile_columns / 2; n += 2) {
-                const simt::fragment_coordinate at = simt::mma_c_coordinate(thread.lane(), n % 4);
-                const auto to = epilogue_tile + (at.row * epilogue_tile_pitch + n / 4 * 8 + at.position);
-                const int i = part * epilogue_tile_columns / 2 + n;
-                thread.store(to.template as<pair>(), pair{{sum[i], sum[i + 1]}});
-            }
-            thread.sync_warp();
-            for (int n = 0; n < epilogue_tile_rows * chunks_across / simt::warp_size; ++n) {
-                const int number = n * simt::warp_size + thread.lane();
-                const int tile_row = number / chunks_across;
-                const int position = number % chunks_across * count;
-                const auto from = epilogue_tile + (tile_row * epilogue_tile_pitch + position);
-                float product[std::size_t{count}];
-                load_chunk_of_sums(thread, from, product);
-                finish_chunk(thread, to_c, product, row + warp * epilogue_tile_rows + tile_row,
-                             column + part * epilogue_tile_columns + position);
-            }
-            thread.sync_warp();
-        }
     }
 };
 

@@ -3,9 +3,12 @@
 /// Launching warp_specialized_gemm_kernel.
 #pragma once
 
+#include <mp/detail/bits.hpp>
 #include <mp/error.hpp>
+#include <mp/gpu/gemm/output.hpp>
 #include <mp/gpu/gemm/plan.hpp>
 #include <mp/gpu/gemm/problem.hpp>
+#include <mp/gpu/gemm/stored_tile.hpp>
 #include <mp/gpu/gemm/warp_specialized_kernel.hpp>
 #include <mp/matrix_view.hpp>
 #include <mp/simt/kernel_traits.hpp>
@@ -15,6 +18,7 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
@@ -63,6 +67,7 @@ void launch_warpgroups(std::string_view function, const Executor& exec, const gp
     static_assert(kernel::rows == Tile::rows);
     kernel it{{},
               {},
+              {},
               problem.c,
               problem.k,
               plan.batch,
@@ -70,12 +75,28 @@ void launch_warpgroups(std::string_view function, const Executor& exec, const gp
               problem.sums,
               problem.a.batch_stride != 0 ? 1 : 0,
               problem.b.batch_stride != 0 ? 1 : 0,
+              false,
               scales};
+    if (it.work_count() >= kernel::most_work) {
+        throw_argument(function, "the number of c's tiles", it.work_count(), "must be below 2^31 for wgmma");
+    }
     if (problem.c.has_product) {
         it.a_map =
             make_tensor_map(exec, kernel::a_stage::template tiles<kernel::rows>(problem.a, plan.batch));
         it.b_map =
             make_tensor_map(exec, kernel::b_stage::template tiles<kernel::b_part>(problem.b, plan.batch));
+        const auto map_output = [&](const auto& c, std::ptrdiff_t matrices) {
+            using tile = stored_tile<std::remove_pointer_t<decltype(c.data)>>;
+            it.maps_c = same_value(c.beta, 0.0F) && tile::takes(c, matrices);
+            if (it.maps_c) it.c_map = make_tensor_map(exec, tile::tiles(c, matrices));
+        };
+        if (problem.splits != 1) {
+            auto slices = sums_of_slice(problem.sums, problem.c.rows, problem.c.columns, 0);
+            slices.batch_stride = problem.c.rows * problem.c.columns;
+            map_output(slices, problem.splits * plan.batch);
+        } else if constexpr (kernel::ends_in_registers) {
+            map_output(problem.c, plan.batch);
+        }
     }
     const std::ptrdiff_t clusters = (std::max)(1, plan.gpu.multiprocessors / Tile::cluster_blocks);
     launch(

@@ -54,6 +54,13 @@ public:
             asm volatile("barrier.cluster.arrive.release.aligned;\n\tbarrier.cluster.wait.acquire."
                          "aligned;" : : : "memory"));
     }
+    /// The same, but of what they did to memory only the making of barrier objects is seen, behind
+    /// fence_barrier_init(). Nobody waits for memory.
+    __device__ __forceinline__ void sync_cluster_relaxed() const {
+        MP_NEEDS_SM_90(
+            asm volatile("barrier.cluster.arrive.relaxed.aligned;\n\tbarrier.cluster.wait.acquire."
+                         "aligned;" : : : "memory"));
+    }
 
     // --- barrier objects
 
@@ -113,6 +120,10 @@ public:
 
     // --- tiles
 
+    /// Fetches a map, which is a member of the kernel, so that the first copy does not wait for it.
+    __device__ __forceinline__ void prefetch_map(const tensor_map& map) const {
+        MP_NEEDS_SM_90(asm volatile("prefetch.tensormap [%0];" : : "l"(&map) : "memory"));
+    }
     /// Begins to copy the tile of a matrix whose first element is `position` of row `row`; what lies
     /// outside of the matrix becomes zero. By one thread. The bytes of the whole tile arrive at the barrier
     /// object; nobody may touch the target before they have. The map is a member of the kernel.
@@ -158,13 +169,22 @@ public:
             "h"(blocks) : "memory"));
     }
     /// Begins to write a tile to global memory, without what lies outside of the matrix. What ordinary stores
-    /// wrote into it has to be behind fence_asynchronous() of their threads and a barrier.
+    /// wrote into it has to be behind fence_asynchronous() of their threads and a barrier. The thread has to
+    /// wait for it before it leaves the kernel.
     template <class Value>
     __device__ __forceinline__ void store_tile(const tensor_map& map, int position, int row,
                                                shared_pointer<Value> from) const {
         MP_NEEDS_SM_90(asm volatile(
             "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%1, %2}], [%3];" : : "l"(&map),
             "r"(position), "r"(row), "r"(shared_address(from.offset)) : "memory"));
+    }
+    /// The same for a map of several matrices.
+    template <class Value>
+    __device__ __forceinline__ void store_tile(const tensor_map& map, int position, int row, int matrix,
+                                               shared_pointer<Value> from) const {
+        MP_NEEDS_SM_90(asm volatile(
+            "cp.async.bulk.tensor.3d.global.shared::cta.bulk_group [%0, {%1, %2, %3}], [%4];" : : "l"(&map),
+            "r"(position), "r"(row), "r"(matrix), "r"(shared_address(from.offset)) : "memory"));
     }
     /// Ends a group of the stores of this thread.
     __device__ __forceinline__ void commit_stores() const {

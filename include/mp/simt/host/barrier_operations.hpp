@@ -24,15 +24,11 @@ public:
 
     [[nodiscard]] int block_in_cluster() const { return state().block; }
     void sync_cluster(const site& where = site::current()) const {
-        cluster& all = owner();
-        block_barrier& it = all.cluster_barrier();
-        it.expected = -1;
-        it.known.join(state().clock);
-        it.fenced.join(state().fenced);
+        meet_cluster(state().clock, "sync_cluster", where);
         cluster::next_epoch(state());
-        it.waiting.push_back(state().number);
-        if (++it.arrived == all.active_in_cluster()) all.release(it);
-        all.wait(state(), "sync_cluster", where);
+    }
+    void sync_cluster_relaxed(const site& where = site::current()) const {
+        meet_cluster(state().fenced, "sync_cluster_relaxed", where);
     }
 
     // --- barrier objects
@@ -101,6 +97,8 @@ public:
 
     // --- tiles
 
+    void prefetch_map(const tensor_map& /*map*/) const {}
+
     template <class Value>
     void copy_tile(shared_pointer<Value> to, const tensor_map& map, int position, int row,
                    shared_pointer<memory_barrier> barrier, const site& where = site::current()) const {
@@ -127,15 +125,12 @@ public:
     template <class Value>
     void store_tile(const tensor_map& map, int position, int row, shared_pointer<Value> from,
                     const site& where = site::current()) const {
-        cluster& all = owner();
-        const tensor_tiles tiles = matrix_of(map, where);
-        check_tile_range(from.offset, tiles, where);
-        shared_memory& memory = all.memory_of(state());
-        const auto bytes = static_cast<std::size_t>(tiles.tile_bytes());
-        all.check_access(state(), where, "begins to store a tile of", bytes, from.offset,
-                         [&] { memory.begin_asynchronous_read(state().access(), from.offset, bytes); });
-        state().open_stores.operations.push_back(
-            std::make_unique<tile_store>(state(), from.offset, tiles, position, row, where));
+        begin_store(from.offset, matrix_of(map, where), position, row, where);
+    }
+    template <class Value>
+    void store_tile(const tensor_map& map, int position, int row, int matrix, shared_pointer<Value> from,
+                    const site& where = site::current()) const {
+        begin_store(from.offset, matrix_of(map, matrix, where), position, row, where);
     }
     void commit_stores() const { state().store_groups.push_back(std::exchange(state().open_stores, {})); }
     template <int Pending>
@@ -158,6 +153,18 @@ public:
     }
 
 private:
+    /// Waits for the threads of the cluster, and tells them of what happened until `known`.
+    void meet_cluster(const vector_clock& known, const char* operation, const site& where) const {
+        cluster& all = owner();
+        block_barrier& it = all.cluster_barrier();
+        it.expected = -1;
+        it.known.join(known);
+        it.fenced.join(state().fenced);
+        it.waiting.push_back(state().number);
+        if (++it.arrived == all.active_in_cluster()) all.release(it);
+        all.wait(state(), operation, where);
+    }
+
     void check_block(int block, const site& where) const {
         if (block >= 0 && block < shape().cluster_blocks) return;
         owner().fail(state(), where, kernel_violation::argument,
@@ -217,6 +224,18 @@ private:
             all.fail(state(), where, kernel_violation::argument,
                      "copies a tile to blocks beyond the cluster");
         }
+    }
+
+    void begin_store(std::uint32_t from, const tensor_tiles& tiles, int position, int row,
+                     const site& where) const {
+        cluster& all = owner();
+        check_tile_range(from, tiles, where);
+        shared_memory& memory = all.memory_of(state());
+        const auto bytes = static_cast<std::size_t>(tiles.tile_bytes());
+        all.check_access(state(), where, "begins to store a tile of", bytes, from,
+                         [&] { memory.begin_asynchronous_read(state().access(), from, bytes); });
+        state().open_stores.operations.push_back(
+            std::make_unique<tile_store>(state(), from, tiles, position, row, where));
     }
 
     void check_tile_range(std::uint32_t offset, const tensor_tiles& tiles, const site& where) const {

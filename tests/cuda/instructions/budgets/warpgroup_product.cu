@@ -1,23 +1,45 @@
 // SPDX-License-Identifier: MIT
-// The product by wgmma and TMA: what its loop over k does beside four products of 64x256x16 a step.
+// The product by wgmma and TMA: what its loop over k does beside four products of 64x256x16 a step, and what it takes
+// to end elements of C: 32 of a thread in a tile for TMA, 8 in a chunk.
 // architecture 90a
 // budget ptx bfloat16_tiles loop wgmma.mma_async most 0 bar.sync|membar|fence.(acq_rel|sc)|\S*release.cluster
 // budget sass bfloat16_tiles loop HGMMA most 0 MEMBAR|CCTL
 // budget sass bfloat16_tiles loop HGMMA most 0 LDL|STL
-// budget sass bfloat16_tiles loop HGMMA most 65 . per 4 HGMMA
-// budget sass bfloat16_tiles function most 0 LDL|STL
-// budget sass bfloat16_tiles function most 7150 .
+// budget sass bfloat16_tiles loop HGMMA most 50 . per 4 HGMMA
+// budget sass bfloat16_tiles function most 0 LDL|STL|CALL.REL.NOINC
+// budget sass bfloat16_tiles function most 2650 .
+// budget ptx end_tile function most 16 cvt.rn.bf16x2.f32
+// budget sass end_tile function most 104 .
+// budget sass end_chunk function most 136 .
 #include <mp/bfloat16.hpp>
 #include <mp/cuda/launch_kernel.hpp>
 #include <mp/gemm/epilogue.hpp>
+#include <mp/gpu/gemm/output.hpp>
+#include <mp/gpu/gemm/stored_tile.hpp>
 #include <mp/gpu/gemm/warp_specialized_kernel.hpp>
 #include <mp/simt/device/device_thread.hpp>
 
 using mp::bfloat16;
+using mp::simt::device_thread;
 using bfloat16_kernel = mp::detail::warp_specialized_gemm_kernel<bfloat16, bfloat16, true, true, 256, 2,
                                                                  bfloat16, mp::identity_epilogue>;
 
 extern "C" __global__ void __launch_bounds__(bfloat16_kernel::threads, 1)
     bfloat16_tiles(const __grid_constant__ bfloat16_kernel kernel) {
-    kernel(mp::simt::device_thread());
+    kernel(device_thread());
+}
+
+using sums = mp::detail::chunk<float, 32>;
+
+extern "C" __global__ void end_tile(const sums* from, float alpha) {
+    const sums sum = from[threadIdx.x];
+    mp::detail::stored_tile<bfloat16>::write(device_thread(), mp::simt::shared_pointer<bfloat16>{0}, alpha,
+                                             sum.values, 0);
+}
+
+using relu_output = mp::detail::product_output<bfloat16, mp::relu_epilogue>;
+
+extern "C" __global__ void end_chunk(const mp::detail::chunk<float, 8>* from, const relu_output c,
+                                     int column) {
+    mp::detail::finish_inner_chunk(device_thread(), c, from[threadIdx.x].values, threadIdx.x, column);
 }

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// The epilogue of products whose C is written by TMA: from accumulators to tiles in shared memory.
+#pragma once
+
+#include <mp/config.hpp>
+#include <mp/detail/bits.hpp>
+#include <mp/format/float_arithmetic.hpp>
+#include <mp/format/packed2.hpp>
+#include <mp/gpu/chunks.hpp>
+#include <mp/gpu/gemm/problem.hpp>
+#include <mp/simt/fragments.hpp>
+#include <mp/simt/launch_shape.hpp>
+#include <mp/simt/shared_pointer.hpp>
+#include <mp/simt/swizzle.hpp>
+#include <mp/simt/tensor_map.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
+
+/// Two products of floats rounded to the type of C.
+///
+/// On devices the instruction does the whole conversion to half and bfloat16: what it does otherwise than
+/// the core are NaNs, of which it makes 0x7FFF, and the NaN of a product is 0x7FFFFFFF there, which has all
+/// bits of the payload and becomes 0x7FFF here, too.
+template <class Output>
+[[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE chunk<Output, 2> round_products(float first, float second) {
+    if constexpr (std::is_same_v<Output, float>) {
+        return {{first, second}};
+    } else {
+#if MP_DEVICE_CODE
+        if constexpr (sizeof(Output) == 2 && has_device_instructions<typename Output::format>) {
+            return bit_cast<chunk<Output, 2>>(
+                device_round_pair<typename Output::format>(first, second, false));
+        }
+#endif
+        if constexpr (sizeof(Output) <= 2 && fast_path_in<typename Output::format, float>) {
+            const packed2<Output> pair(first, second);
+            return {{pair.first(), pair.second()}};
+        } else {
+            return {{static_cast<Output>(first), static_cast<Output>(second)}};
+        }
+    }
+}
+
+/// Tiles in which warps write C: 16 rows of 128 bytes, swizzled, so that the words which a warp writes at a
+/// time fill the banks once (with floats twice).
+template <class Output>
+struct stored_tile {
+    static constexpr int size = static_cast<int>(sizeof(Output));
+    static constexpr int row_bytes = 128;
+    static constexpr int rows = 16;
+    static constexpr int columns = row_bytes / size;
+    static constexpr int bytes = rows * row_bytes;
+    /// Neighbouring columns of an accumulator: see simt::wgmma_coordinate.
+    static constexpr int step_columns = 8;
+    static constexpr int sums = columns / 2;  ///< of a thread
+
+    /// Whether TMA takes C.
+    template <class Epilogue>
+    [[nodiscard]] static bool takes(const product_output<Output, Epilogue>& c, std::ptrdiff_t matrices) {
+        constexpr std::ptrdiff_t most = 0x7FFF'0000;
+        return vector_alignment(c.data, c.stride, c.batch_stride) == 16 && c.rows <= most &&
+               c.columns <= most && (matrices == 1 || c.batch_stride > 0);
+    }
+    /// What it is told of C.
+    template <class Epilogue>
+    [[nodiscard]] static simt::tensor_tiles tiles(const product_output<Output, Epilogue>& c,
+                                                  std::ptrdiff_t matrices) {
+        return {c.data,  size, c.columns, c.rows,   c.stride * size,
+                columns, rows, row_bytes, matrices, matrices == 1 ? 16 : c.batch_stride * size};
+    }
+
+    /// Writes the warp's sums of the columns from `first` on, times alpha.
+    MP_ANY_EXECUTION_SPACE
+    template <std::size_t Count, class Thread>
+    MP_HOST_DEVICE MP_ALWAYS_INLINE static void write(Thread thread, simt::shared_pointer<Output> tile,
+                                                      float alpha, const float (&sum)[Count], int first) {
+        const simt::fragment_coordinate at = simt::mma_c_coordinate(thread.lane(), 0);
+        const std::uint32_t begin =
+            simt::swizzled<row_bytes>(static_cast<std::uint32_t>(at.row * row_bytes + at.position * size));
+        MP_UNROLL
+        for (int i = 0; i < sums; i += 4) {
+            // The bits of a step of columns are none of those that a place within it has.
+            const std::uint32_t place = begin ^ static_cast<std::uint32_t>(i / 4 * step_columns * size);
+            MP_UNROLL
+            for (int n = 0; n < 4; n += 2) {
+                const simt::shared_pointer<chunk<Output, 2>> to{
+                    tile.offset + place + static_cast<std::uint32_t>(n / 2 * 8 * row_bytes)};
+                const float* const from = sum + (first / 2 + i + n);
+                thread.store(to, round_products<Output>(float_multiply(alpha, from[0]),
+                                                        float_multiply(alpha, from[1])));
+            }
+        }
+    }
+};
+
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// How warps that multiply by wgmma bring their sums to C.
+#pragma once
+
+#include <mp/config.hpp>
+#include <mp/detail/bits.hpp>
+#include <mp/gpu/chunks.hpp>
+#include <mp/gpu/gemm/multistage_kernel.hpp>
+#include <mp/gpu/gemm/output.hpp>
+#include <mp/gpu/gemm/problem.hpp>
+#include <mp/gpu/gemm/stored_tile.hpp>
+#include <mp/simt/fragments.hpp>
+#include <mp/simt/launch_shape.hpp>
+#include <mp/simt/shared_pointer.hpp>
+#include <mp/simt/tensor_map.hpp>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
+
+/// Of a warp with 16 rows and `Columns` columns of sums, in the places of simt::wgmma_coordinate. It has
+/// `bytes` of shared memory from `at` on, a multiple of 1024.
+template <int Columns>
+struct warp_output {
+    static constexpr int tiles = 2;
+    static constexpr int bytes = tiles * stored_tile<float>::bytes;
+
+    /// Columns that pass through shared memory at a time in write_sums(), and floats from one row of them to
+    /// the next: see multistage_gemm_kernel.
+    static constexpr int part_columns = 32;
+    static constexpr int part_pitch = part_columns + 8;
+    static_assert(epilogue_tile_rows * part_pitch * static_cast<int>(sizeof(float)) <= bytes);
+
+    /// Ends the sums in registers, and passes them through two tiles of shared memory to TMA, which writes
+    /// them while the products of the next tile of C run. Outside of C nothing is written.
+    MP_ANY_EXECUTION_SPACE
+    template <class Target, class Thread>
+    MP_HOST_DEVICE MP_ALWAYS_INLINE static void write_tiles(Thread thread, std::uint32_t at,
+                                                            const simt::tensor_map& map, float alpha,
+                                                            const float (&sum)[std::size_t{Columns / 2}],
+                                                            int row, int column, int matrix) {
+        using tile = stored_tile<Target>;
+        constexpr int count = Columns / tile::columns;
+        constexpr int pending = count % tiles == 0 ? tiles - 1 : 0;
+        static_assert(tile::bytes * tiles == bytes);
+        MP_UNROLL
+        for (int i = 0; i < count; ++i) {
+            const simt::shared_pointer<Target> to{at + static_cast<std::uint32_t>(i % tiles * tile::bytes)};
+            // The tile that was written from here before has been read.
+            if (thread.lane() == 0) thread.template wait_stores_read<pending>();
+            thread.sync_warp();
+            tile::write(thread, to, alpha, sum, i * tile::columns);
+            thread.fence_asynchronous();
+            thread.sync_warp();
+            if (thread.lane() == 0) {
+                thread.store_tile(map, column + i * tile::columns, row, matrix, to);
+                thread.commit_stores();
+            }
+        }
+    }
+
+    /// Waits until shared memory may be put to another use.
+    MP_ANY_EXECUTION_SPACE
+    template <class Thread>
+    MP_HOST_DEVICE MP_ALWAYS_INLINE static void wait_tiles(Thread thread) {
+        if (thread.lane() == 0) thread.template wait_stores_read<0>();
+        thread.sync_warp();
+    }
+
+    /// Passes the sums through shared memory, 32 columns at a time, and ends them in chunks: with any
+    /// epilogue, beta and alignment. The loops are not unrolled, since that is long for an element.
+    MP_ANY_EXECUTION_SPACE
+    template <class Thread, class Target, class Epilogue>
+    MP_HOST_DEVICE MP_ALWAYS_INLINE static void write_sums(Thread thread, std::uint32_t at,
+                                                           const float (&sum)[std::size_t{Columns / 2}],
+                                                           std::ptrdiff_t row, std::ptrdiff_t column,
+                                                           const product_output<Target, Epilogue>& c) {
+        using pair = chunk<float, 2>;
+        constexpr int count = output_chunk<Target>;
+        constexpr int chunks_across = part_columns / count;
+        const simt::shared_pointer<float> part_at{at};
+        const bool inner = c.aligned && c.has_product && same_value(c.beta, 0.0F) &&
+                           row + epilogue_tile_rows <= c.rows && column + Columns <= c.columns;
+        MP_UNROLL_BY(1)
+        for (int part = 0; part < Columns / part_columns; ++part) {
+            MP_UNROLL
+            for (int i = 0; i < Columns / 2; i += 2) {
+                if (i / (part_columns / 2) != part) continue;
+                const int n = i % (part_columns / 2);
+                const simt::fragment_coordinate place = simt::mma_c_coordinate(thread.lane(), n % 4);
+                const auto to = part_at + (place.row * part_pitch + n / 4 * 8 + place.position);
+                thread.store(to.template as<pair>(), pair{{sum[i], sum[i + 1]}});
+            }
+            thread.sync_warp();
+            MP_UNROLL_BY(1)
+            for (int n = 0; n < epilogue_tile_rows * chunks_across / simt::warp_size; ++n) {
+                const int number = n * simt::warp_size + thread.lane();
+                const int part_row = number / chunks_across;
+                const int position = number % chunks_across * count;
+                float product[std::size_t{count}];
+                load_chunk_of_sums(thread, part_at + (part_row * part_pitch + position), product);
+                const std::ptrdiff_t c_column = column + part * part_columns + position;
+                if (inner) {
+                    finish_inner_chunk(thread, c, product, row + part_row, c_column);
+                } else {
+                    finish_chunk(thread, c, product, row + part_row, c_column);
+                }
+            }
+            thread.sync_warp();
+        }
+    }
+};
+
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: MIT
+// Products by wgmma whose C is written by TMA, and those beside them that are not.
+#include "gpu/gemm_cases.hpp"
+
+#include <mp/bfloat16.hpp>
+#include <mp/float8.hpp>
+#include <mp/half.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <vector>
+
+namespace {
+
+using gpu_gemm_test::check;
+using gpu_gemm_test::normal_numbers;
+using gpu_gemm_test::orders;
+using mp::arch;
+using mp::gpu_gemm_kernel;
+
+constexpr auto row = mp::storage_order::row_major;
+constexpr auto column = mp::storage_order::column_major;
+
+/// Mostly numbers, of which some products overflow bfloat16 and half, and now and then infinity and NaN.
+class any_numbers {
+public:
+    explicit any_numbers(unsigned seed) : numbers_(seed) {}
+    float operator()() {
+        ++count_;
+        const float x = numbers_();
+        if (count_ % 4001 == 0) return std::numeric_limits<float>::infinity();
+        if (count_ % 5003 == 0) return std::numeric_limits<float>::quiet_NaN();
+        return count_ % 97 == 0 ? x * 60000.0F : x;
+    }
+
+private:
+    normal_numbers numbers_;
+    int count_ = 0;
+};
+
+TEST_CASE("tiles of 16 bits, at the edges of C, too, have the bits of the model") {
+    // Blocks have several tiles one after the other, and lie below C with a part of them or with all.
+    std::uint64_t seed = 0;
+    for (const auto c_order : {row, column}) {
+        for (const int cluster_blocks : {2, 1}) {
+            check<gpu_gemm_kernel::wgmma, arch::sm_90, mp::bfloat16, mp::bfloat16, mp::bfloat16>(
+                {264, 520, 72},
+                {.b_order = column,
+                 .c_order = c_order,
+                 .alpha = 0.75F,
+                 .seed = ++seed,
+                 .multiprocessors = 2,
+                 .cluster_blocks = cluster_blocks},
+                any_numbers(3));
+        }
+    }
+    check<gpu_gemm_kernel::wgmma, arch::sm_90, mp::half, mp::half, mp::half>(
+        {136, 264, 72},
+        {.b_order = column, .alpha = 3, .seed = ++seed, .multiprocessors = 1, .cluster_blocks = 1},
+        any_numbers(4));
+}
+
+TEST_CASE("tiles of 8 bits and of floats have the bits of the model") {
+    for (const int cluster_blocks : {2, 1}) {
+        const gpu_gemm_test::setting with{.b_order = column,
+                                          .alpha = 0.125F,
+                                          .seed = 5,
+                                          .multiprocessors = 2,
+                                          .cluster_blocks = cluster_blocks};
+        check<gpu_gemm_kernel::wgmma, arch::sm_90, mp::float8_e4m3fn, mp::float8_e4m3fn, mp::float8_e4m3fn>(
+            {272, 272, 160}, with, any_numbers(5));
+        check<gpu_gemm_kernel::wgmma, arch::sm_90, mp::float8_e5m2, mp::float8_e5m2, float>(
+            {272, 272, 160}, with, any_numbers(6));
+    }
+}
+
+TEST_CASE("other ends of a product have the bits of the model, inside of C and at its edges") {
+    std::vector<float> bias(400);
+    normal_numbers draw(6);
+    for (float& x : bias) x = draw();
+    std::uint64_t seed = 0;
+    for (const auto c_order : {row, column}) {
+        check<gpu_gemm_kernel::wgmma, arch::sm_90, mp::bfloat16, mp::bfloat16, mp::bfloat16>(
+            {264, 400, 72},
+            {.b_order = column, .c_order = c_order, .alpha = 0.75F, .seed = ++seed, .cluster_blocks = 1},
+            any_numbers(7),
+            mp::compose(mp::bias_per_column(std::span<const float>(bias)), mp::relu_epilogue{}));
+    }
+}
+
+TEST_CASE("slices of k and batches by wgmma have the bits of mma.sync") {
+    constexpr std::ptrdiff_t rows = 136;
+    constexpr std::ptrdiff_t k = 200;
+    constexpr std::ptrdiff_t count = 2;
+    normal_numbers draw(8);
+    for (const std::ptrdiff_t columns :
+         {136, 132, 133}) {  // lines of sums begin at multiples of 16 bytes, or not
+        std::vector<mp::bfloat16> a(rows * k * count);
+        std::vector<mp::bfloat16> b(static_cast<std::size_t>(k * columns * count));
+        for (mp::bfloat16& x : a) x = mp::bfloat16(draw());
+        for (mp::bfloat16& x : b) x = mp::bfloat16(draw());
+        const mp::simulated_gpu<arch::sm_90> gpu{.seed = 1};
+        const auto product = [&]<gpu_gemm_kernel Kernel>(int splits) {
+            std::vector<mp::bfloat16> c(static_cast<std::size_t>(rows * columns * count), mp::bfloat16(7));
+            auto plan = mp::plan_gemm<mp::bfloat16, Kernel>(gpu, rows, columns, k, count, {.splits = splits});
+            plan.gpu.multiprocessors = 3;
+            std::vector<float> workspace(plan.workspace_size(), std::nanf(""));
+            mp::gemm_batched<Kernel>(gpu, plan, 2,
+                                     mp::matrix_batch{mp::row_major(a.data(), rows, k), rows * k},
+                                     mp::matrix_batch{mp::column_major(b.data(), k, columns), k * columns}, 0,
+                                     mp::matrix_batch{mp::row_major(c.data(), rows, columns), rows * columns},
+                                     mp::identity_epilogue{}, std::span(workspace));
+            return c;
+        };
+        for (const int splits : {1, 2, 4}) {
+            CHECK(product.operator()<gpu_gemm_kernel::wgmma>(splits) ==
+                  product.operator()<gpu_gemm_kernel::mma>(splits));
+        }
+        // Of three slices of four steps the last one is empty.
+        CHECK(product.operator()<gpu_gemm_kernel::wgmma>(3) == product.operator()<gpu_gemm_kernel::wgmma>(2));
+    }
+}
+
+}  // namespace
