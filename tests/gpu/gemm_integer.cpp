@@ -117,8 +117,8 @@ TEST_CASE("errors of integer products on GPUs") {
     CHECK(message([&] {
               mp::gemm(mp::simulated_gpu<arch::sm_75>{}, 1, a, b, 0, mp::row_major(c.data(), 2, 4));
           }) ==
-          "mp::gemm: exec's device is 75; it must be of capability 80 or more: no other one's integers are "
-          "multiplied here");
+          "mp::gemm: exec's capability is 75; it must be 80 or more, whose mma.sync multiplies 32 integers "
+          "at a time");
 }
 
 }  // namespace

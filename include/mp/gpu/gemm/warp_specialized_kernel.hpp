@@ -143,7 +143,12 @@ private:
                 thread.prefetch_map(b_map);
             }
         }
-        synchronize(thread);
+        if constexpr (ClusterBlocks == 1) {
+            thread.sync_block();
+        } else {
+            // Nothing has passed through memory but barrier objects.
+            thread.sync_cluster_relaxed();
+        }
         // All lanes of a warp have the same, and the compiler is to know it.
         const int group = thread.uniform(thread.index() / simt::warpgroup_size);
         if (group == 0) {
@@ -153,20 +158,13 @@ private:
             thread.template setmaxnreg_increase<232>();
             multiply_tiles(thread, group - 1);
         }
-        // A block must not leave while others still arrive at its barriers. The copying lane reconverges
-        // with its warp first.
+        // A block must not leave while others still arrive at its barriers: this orders it after their
+        // arrivals. The copying lane reconverges with its warp first.
         thread.sync_warp();
-        synchronize(thread);
-    }
-
-    MP_ANY_EXECUTION_SPACE
-    template <class Thread>
-    MP_HOST_DEVICE MP_ALWAYS_INLINE static void synchronize(Thread thread) {
         if constexpr (ClusterBlocks == 1) {
             thread.sync_block();
         } else {
-            // Nothing passes through memory here but barrier objects.
-            thread.sync_cluster_relaxed();
+            thread.sync_cluster();
         }
     }
 
