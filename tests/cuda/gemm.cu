@@ -13,6 +13,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstring>
+#include <limits>
 #include <random>
 #include <string>
 #include <vector>
@@ -232,12 +233,17 @@ void gemm_on_model(const mp::gpu_gemm_plan& plan, mp::matrix_view<A> a, mp::matr
 const std::vector<problem> large_problems{problem{64, 64, 64}, problem{300, 270, 1000},
                                           problem{1100, 1300, 129}, problem{1, 77, 4099}};
 
-/// Compares all bits of products of random numbers with the model.
+/// Compares all bits of products of random numbers with the model; with some infinities among them, of which
+/// products become NaN.
 template <class Input, class Output, mp::gpu_gemm_kernel Kernel = mp::gpu_gemm_kernel::automatic>
-void check_model(const std::vector<problem>& problems = large_problems) {
+void check_model(const std::vector<problem>& problems = large_problems, bool infinities = false) {
     generator random(9);
     mp::unique_cuda_stream stream;
-    const auto draw = [&] { return std::normal_distribution<float>()(random); };
+    int count = 0;
+    const auto draw = [&] {
+        const float x = std::normal_distribution<float>()(random);
+        return infinities && ++count % 1500 == 0 ? x * std::numeric_limits<float>::infinity() : x;
+    };
     for (const auto& [rows, columns, k, alpha, beta] : problems) {
         for_all_orders([&](auto a_order, auto b_order, auto c_order) {
             for (const bool aligned : {true, false}) {
@@ -277,12 +283,12 @@ TEST_CASE("gemm: so are those of wgmma, where the device has it") {
 TEST_CASE("gemm: small products by any kernel have the bits of the model") {
     const std::vector<problem> problems{problem{128, 64, 64}, problem{150, 270, 100}};
     constexpr auto kernel = mp::gpu_gemm_kernel::prefer_wgmma;
-    check_model<mp::half, float>(problems);
-    check_model<mp::float8_e4m3fn, mp::half>(problems);
-    check_model<mp::half, float, kernel>(problems);
-    check_model<mp::bfloat16, mp::bfloat16, kernel>(problems);
-    check_model<mp::tfloat32, float, kernel>(problems);
-    check_model<mp::float8_e4m3fn, mp::half, kernel>(problems);
+    check_model<mp::half, float>(problems, true);
+    check_model<mp::float8_e4m3fn, mp::half>(problems, true);
+    check_model<mp::half, float, kernel>(problems, true);
+    check_model<mp::bfloat16, mp::bfloat16, kernel>(problems, true);
+    check_model<mp::tfloat32, float, kernel>(problems, true);
+    check_model<mp::float8_e4m3fn, mp::half, kernel>(problems, true);
 }
 
 TEST_CASE("gemm: wmma and mma.sync have the same bits") {

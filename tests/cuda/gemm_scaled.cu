@@ -2,6 +2,7 @@
 #include <mp/cuda.hpp>
 
 #include <mp/bfloat16.hpp>
+#include <mp/detail/bits.hpp>
 #include <mp/float8.hpp>
 #include <mp/gpu/gemm_scaled.hpp>
 #include <mp/tensor_core.hpp>
@@ -154,6 +155,44 @@ TEST_CASE("gemm: batches and slices of k by wgmma have the bits of mma.sync") {
     for (const int splits : {1, 5}) {
         CHECK(product.template operator()<gpu_gemm_kernel::wgmma>(splits) ==
               product.template operator()<gpu_gemm_kernel::mma>(splits));
+    }
+}
+
+/// Makes some elements a NaN that is not the one of operations.
+struct marking_epilogue {
+    MP_HOST_DEVICE float operator()(float value, std::ptrdiff_t row, std::ptrdiff_t column) const {
+        return row % 5 == column % 7 ? mp::detail::bit_cast<float>(0xFFC12345U) : value;
+    }
+};
+
+TEST_CASE("gemm: other ends of products by wgmma have the bits of the model") {
+    mp::unique_cuda_stream stream;
+    if (!mp::properties_of(stream.get()).has_warpgroups) return;
+    constexpr std::ptrdiff_t rows = 200;
+    constexpr std::ptrdiff_t columns = 264;
+    constexpr std::ptrdiff_t k = 72;
+    std::mt19937 random(6);
+    const auto draw = [&](std::ptrdiff_t elements) {
+        std::vector<mp::bfloat16> values(static_cast<std::size_t>(elements));
+        for (auto& value : values) value = mp::bfloat16(std::normal_distribution<float>()(random));
+        return values;
+    };
+    const auto a = draw(rows * k);
+    const auto b = draw(k * columns);
+    const auto c = draw(rows * columns);
+    const mp::device_buffer<mp::bfloat16> a_there(stream, a);
+    const mp::device_buffer<mp::bfloat16> b_there(stream, b);
+    for (const float beta : {0.0F, 1.0F, 0.5F}) {
+        mp::device_buffer<mp::bfloat16> actual(stream, c);
+        mp::gemm<gpu_gemm_kernel::wgmma>(stream.get(), 1, mp::row_major(a_there.data(), rows, k),
+                                         mp::row_major(b_there.data(), k, columns), beta,
+                                         mp::row_major(actual.data(), rows, columns), marking_epilogue{});
+        std::vector<mp::bfloat16> expected = c;
+        mp::gemm(mp::emulated<mp::arch::sm_90>{}, 1, mp::row_major(a.data(), rows, k),
+                 mp::row_major(b.data(), k, columns), beta, mp::row_major(expected.data(), rows, columns),
+                 marking_epilogue{});
+        const std::vector<mp::bfloat16> got = actual.to_host(stream);
+        CHECK(std::memcmp(got.data(), expected.data(), got.size() * sizeof(got[0])) == 0);
     }
 }
 

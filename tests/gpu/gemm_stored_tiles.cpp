@@ -3,7 +3,9 @@
 #include "gpu/gemm_cases.hpp"
 
 #include <mp/bfloat16.hpp>
+#include <mp/detail/bits.hpp>
 #include <mp/float8.hpp>
+#include <mp/format/float_arithmetic.hpp>
 #include <mp/half.hpp>
 
 #include <doctest/doctest.h>
@@ -12,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <random>
 #include <span>
 #include <vector>
 
@@ -90,7 +93,30 @@ TEST_CASE("other ends of a product have the bits of the model, inside of C and a
             {.b_order = column, .c_order = c_order, .alpha = 0.75F, .seed = ++seed, .cluster_blocks = 1},
             any_numbers(7),
             mp::compose(mp::bias_per_column(std::span<const float>(bias)), mp::relu_epilogue{}));
+        check<gpu_gemm_kernel::wgmma, arch::sm_90, mp::bfloat16, mp::bfloat16, mp::bfloat16>(
+            {136, 400, 72},
+            {.b_order = column, .c_order = c_order, .beta = 1, .seed = ++seed, .cluster_blocks = 1},
+            any_numbers(8));
     }
+}
+
+TEST_CASE("the sum of two floats has the same bits rounded once and through double") {
+    std::mt19937 random(9);
+    const auto bits = [&] { return static_cast<std::uint32_t>(random()); };
+    std::size_t different = 0;
+    for (int i = 0; i < 2000000; ++i) {
+        // Of any sign, with few bits now and then; up to 63 places apart.
+        const std::uint32_t fraction = i % 3 == 0 ? (0x7FFFFFU << (i % 23)) & 0x7FFFFFU : 0x7FFFFFU;
+        const std::uint32_t exponent = bits() % 192;
+        const std::uint32_t a = (bits() & (0x80000000U | fraction)) | (exponent + bits() % 64) << 23;
+        const std::uint32_t b = (bits() & (0x80000000U | fraction)) | exponent << 23;
+        const auto x = mp::detail::bit_cast<float>(a);
+        const auto y = mp::detail::bit_cast<float>(b);
+        const float once = mp::detail::float_add(x, y);
+        const auto twice = static_cast<float>(static_cast<double>(x) + static_cast<double>(y));
+        different += mp::detail::bit_cast<std::uint32_t>(once) != mp::detail::bit_cast<std::uint32_t>(twice);
+    }
+    CHECK(different == 0);
 }
 
 TEST_CASE("slices of k and batches by wgmma have the bits of mma.sync") {

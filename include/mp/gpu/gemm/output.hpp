@@ -92,7 +92,90 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE void finish_chunk(Thread thread,
     }
 }
 
-/// The same for a chunk of which all is inside of an aligned C, where beta is 0.
+/// Two products of floats rounded to the type of C.
+///
+/// On devices the instruction does the whole conversion to half and bfloat16: what it does otherwise than
+/// the core are NaNs, of which it makes 0x7FFF, and the NaN of a product is 0x7FFFFFFF there, which has all
+/// bits of the payload and becomes 0x7FFF here, too.
+template <class Output>
+[[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE chunk<Output, 2> round_products(float first, float second) {
+    if constexpr (std::is_same_v<Output, float>) {
+        return {{first, second}};
+    } else {
+#if MP_DEVICE_CODE
+        if constexpr (sizeof(Output) == 2 && has_device_instructions<typename Output::format>) {
+            return bit_cast<chunk<Output, 2>>(
+                device_round_pair<typename Output::format>(first, second, false));
+        }
+#endif
+        if constexpr (sizeof(Output) <= 2 && fast_path_in<typename Output::format, float>) {
+            const packed2<Output> pair(first, second);
+            return {{pair.first(), pair.second()}};
+        } else {
+            return {{static_cast<Output>(first), static_cast<Output>(second)}};
+        }
+    }
+}
+
+/// Results of any kind rounded to the type of C. On devices NaNs, whose payloads are to be kept, are looked for
+/// in all of them at once: the largest of them is NaN if one is.
+template <class Output, int Count>
+[[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE chunk<Output, Count> round_results(
+    const chunk<float, Count>& results) {
+    if constexpr (std::is_same_v<Output, float>) {
+        return results;
+    } else {
+#if MP_DEVICE_CODE && __CUDA_ARCH__ >= 800
+        if constexpr (sizeof(Output) == 2 && has_device_instructions<typename Output::format>) {
+            float largest = results.values[0];
+            MP_UNROLL
+            for (int i = 1; i < Count; ++i) {
+                asm("max.NaN.f32 %0, %0, %1;" : "+f"(largest) : "f"(results.values[i]));
+            }
+            if (!device_has_nan(largest, largest)) {
+                chunk<Output, Count> rounded;
+                MP_UNROLL
+                for (int i = 0; i < Count; i += 2) {
+                    const auto pair = round_products<Output>(results.values[i], results.values[i + 1]);
+                    rounded.values[i] = pair.values[0];
+                    rounded.values[i + 1] = pair.values[1];
+                }
+                return rounded;
+            }
+        }
+#endif
+        return nearest_conversion{}.convert<Output>(results, 0);
+    }
+}
+
+/// scale_product() of a chunk, of an output that has a product.
+///
+/// Where alpha and beta are 1, the sum of two floats is rounded once. The way through double has the same bits:
+/// double has more than twice as many places as float and two more, so that rounding to it first does no harm
+/// (S. A. Figueroa, "When is double rounding innocuous?", SIGNUM Newsletter 30, 1995).
+template <class Output, class Epilogue, int Count>
+[[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE chunk<float, Count> scale_products(
+    const product_output<Output, Epilogue>& output, const float (&product)[std::size_t{Count}],
+    const chunk<Output, Count>& c) {
+    chunk<float, Count> scaled;
+    if (same_value(output.beta, 0.0F)) {
+        MP_UNROLL
+        for (int i = 0; i < Count; ++i) scaled.values[i] = float_multiply(output.alpha, product[i]);
+    } else if (same_value(output.beta, 1.0F) && same_value(output.alpha, 1.0F)) {
+        MP_UNROLL
+        for (int i = 0; i < Count; ++i) {
+            scaled.values[i] = float_add(product[i], static_cast<float>(c.values[i]));
+        }
+    } else {
+        MP_UNROLL
+        for (int i = 0; i < Count; ++i) {
+            scaled.values[i] = scale_product(output, product[i], static_cast<float>(c.values[i]));
+        }
+    }
+    return scaled;
+}
+
+/// As finish_chunk() for a chunk of a product of which all is inside of an aligned C.
 MP_ANY_EXECUTION_SPACE
 template <class Thread, class Output, class Epilogue>
 MP_HOST_DEVICE MP_ALWAYS_INLINE void finish_inner_chunk(Thread thread,
@@ -100,20 +183,17 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE void finish_inner_chunk(Thread thread,
                                                         const float (&product)[output_chunk<Output>],
                                                         std::ptrdiff_t row, std::ptrdiff_t column) {
     constexpr int count = output_chunk<Output>;
-    chunk<float, count> ended;
+    auto* const c = chunk_at<count>(output.data + (row * output.stride + column));
+    chunk<Output, count> before{};
+    if (!same_value(output.beta, 0.0F)) before = thread.load(static_cast<const chunk<Output, count>*>(c));
+    chunk<float, count> ended = scale_products(output, product, before);
     MP_UNROLL
     for (int i = 0; i < count; ++i) {
         const std::ptrdiff_t epilogue_row = output.swapped ? column + i : row;
         const std::ptrdiff_t epilogue_column = output.swapped ? row : column + i;
-        ended.values[i] =
-            output.epilogue(float_multiply(output.alpha, product[i]), epilogue_row, epilogue_column);
+        ended.values[i] = output.epilogue(ended.values[i], epilogue_row, epilogue_column);
     }
-    auto* const c = chunk_at<count>(output.data + (row * output.stride + column));
-    if constexpr (std::is_same_v<Output, float>) {
-        thread.store(c, ended);
-    } else {
-        thread.store(c, nearest_conversion{}.convert<Output>(ended, 0));
-    }
+    thread.store(c, round_results<Output>(ended));
 }
 
 /// Neighbouring sums that a warp has in shared memory. Where there are eight of them, of eight lanes that are

@@ -4,10 +4,9 @@
 #pragma once
 
 #include <mp/config.hpp>
-#include <mp/detail/bits.hpp>
 #include <mp/format/float_arithmetic.hpp>
-#include <mp/format/packed2.hpp>
 #include <mp/gpu/chunks.hpp>
+#include <mp/gpu/gemm/output.hpp>
 #include <mp/gpu/gemm/problem.hpp>
 #include <mp/simt/fragments.hpp>
 #include <mp/simt/launch_shape.hpp>
@@ -17,34 +16,8 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <type_traits>
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
-
-/// Two products of floats rounded to the type of C.
-///
-/// On devices the instruction does the whole conversion to half and bfloat16: what it does otherwise than
-/// the core are NaNs, of which it makes 0x7FFF, and the NaN of a product is 0x7FFFFFFF there, which has all
-/// bits of the payload and becomes 0x7FFF here, too.
-template <class Output>
-[[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE chunk<Output, 2> round_products(float first, float second) {
-    if constexpr (std::is_same_v<Output, float>) {
-        return {{first, second}};
-    } else {
-#if MP_DEVICE_CODE
-        if constexpr (sizeof(Output) == 2 && has_device_instructions<typename Output::format>) {
-            return bit_cast<chunk<Output, 2>>(
-                device_round_pair<typename Output::format>(first, second, false));
-        }
-#endif
-        if constexpr (sizeof(Output) <= 2 && fast_path_in<typename Output::format, float>) {
-            const packed2<Output> pair(first, second);
-            return {{pair.first(), pair.second()}};
-        } else {
-            return {{static_cast<Output>(first), static_cast<Output>(second)}};
-        }
-    }
-}
 
 /// Tiles in which warps write C: 16 rows of 128 bytes, swizzled, so that the words which a warp writes at a
 /// time fill the banks once (with floats twice).

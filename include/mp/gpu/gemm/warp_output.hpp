@@ -4,7 +4,6 @@
 #pragma once
 
 #include <mp/config.hpp>
-#include <mp/detail/bits.hpp>
 #include <mp/gpu/chunks.hpp>
 #include <mp/gpu/gemm/multistage_kernel.hpp>
 #include <mp/gpu/gemm/output.hpp>
@@ -40,7 +39,8 @@ struct warp_output {
     MP_HOST_DEVICE MP_ALWAYS_INLINE static void write_tiles(Thread thread, std::uint32_t at,
                                                             const simt::tensor_map& map, float alpha,
                                                             const float (&sum)[std::size_t{Columns / 2}],
-                                                            int row, int column, int matrix) {
+                                                            std::ptrdiff_t row, std::ptrdiff_t column,
+                                                            int matrix) {
         using tile = stored_tile<Target>;
         constexpr int count = Columns / tile::columns;
         constexpr int pending = count % tiles == 0 ? tiles - 1 : 0;
@@ -55,7 +55,8 @@ struct warp_output {
             thread.fence_asynchronous();
             thread.sync_warp();
             if (thread.lane() == 0) {
-                thread.store_tile(map, column + i * tile::columns, row, matrix, to);
+                thread.store_tile(map, static_cast<int>(column) + i * tile::columns, static_cast<int>(row),
+                                  matrix, to);
                 thread.commit_stores();
             }
         }
@@ -81,8 +82,8 @@ struct warp_output {
         constexpr int count = output_chunk<Target>;
         constexpr int chunks_across = part_columns / count;
         const simt::shared_pointer<float> part_at{at};
-        const bool inner = c.aligned && c.has_product && same_value(c.beta, 0.0F) &&
-                           row + epilogue_tile_rows <= c.rows && column + Columns <= c.columns;
+        const bool inner =
+            c.aligned && c.has_product && row + epilogue_tile_rows <= c.rows && column + Columns <= c.columns;
         MP_UNROLL_BY(1)
         for (int part = 0; part < Columns / part_columns; ++part) {
             MP_UNROLL

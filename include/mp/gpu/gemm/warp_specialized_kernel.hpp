@@ -8,6 +8,7 @@
 #include <mp/format/float_arithmetic.hpp>
 #include <mp/gemm/epilogue.hpp>
 #include <mp/gpu/chunks.hpp>
+#include <mp/gpu/gemm/cluster_work.hpp>
 #include <mp/gpu/gemm/multistage_kernel.hpp>
 #include <mp/gpu/gemm/output.hpp>
 #include <mp/gpu/gemm/problem.hpp>
@@ -94,7 +95,7 @@ struct warp_specialized_gemm_kernel {
     [[nodiscard]] MP_HOST_DEVICE std::ptrdiff_t work_count() const {
         return tile_count(c.rows, rows * ClusterBlocks) * tile_count(c.columns, Columns) * splits * batch;
     }
-    /// Of them there are less than this.
+    /// There is less of them than this.
     static constexpr std::ptrdiff_t most_work = std::ptrdiff_t{1} << 31;
 
     MP_ANY_EXECUTION_SPACE
@@ -168,46 +169,7 @@ private:
         }
     }
 
-    /// A tile of one of the products, and a slice of k.
-    struct tile_work {
-        int row;
-        int column;
-        int slice;  ///< of all slices of all products
-        int product;
-        int begin;  ///< of the steps
-        int end;
-    };
-
-    /// What a block works at: first number `number` of the work, then every `clusters` further.
-    struct work_list {
-        unsigned cluster_rows;  ///< tiles of a cluster, ClusterBlocks of them below each other
-        unsigned cluster_columns;
-        unsigned splits;
-        unsigned number;
-        unsigned clusters;
-        unsigned end;
-        int own;  ///< number of the block in its cluster
-        int steps;
-        int steps_of_slice;
-
-        [[nodiscard]] MP_HOST_DEVICE bool is_done() const { return number >= end; }
-        MP_HOST_DEVICE void advance() { number += clusters; }
-        [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE tile_work current() const {
-            const unsigned tiles = cluster_rows * cluster_columns;
-            const unsigned slice = number / tiles;
-            const tile_coordinate at =
-                coordinate_of_tile(number - slice * tiles, cluster_rows, cluster_columns);
-            const unsigned product = slice / splits;
-            tile_work work{(static_cast<int>(at.row) * ClusterBlocks + own) * rows,
-                           static_cast<int>(at.column) * Columns,
-                           static_cast<int>(slice),
-                           static_cast<int>(product),
-                           static_cast<int>(slice - product * splits) * steps_of_slice,
-                           0};
-            work.end = work.begin + steps_of_slice < steps ? work.begin + steps_of_slice : steps;
-            return work;
-        }
-    };
+    using work_list = cluster_work<rows, Columns, ClusterBlocks>;
 
     template <class Thread>
     MP_HOST_DEVICE MP_ALWAYS_INLINE work_list work_of(Thread thread) const {
@@ -218,7 +180,7 @@ private:
                 static_cast<unsigned>(thread.block()) / ClusterBlocks,
                 static_cast<unsigned>(thread.blocks()) / ClusterBlocks,
                 static_cast<unsigned>(work_count()),
-                ClusterBlocks == 1 ? 0 : thread.block_in_cluster(),
+                ClusterBlocks == 1 ? 0U : static_cast<unsigned>(thread.block_in_cluster()),
                 static_cast<int>(steps),
                 static_cast<int>(tile_count(steps, static_cast<unsigned>(splits)))};
     }
@@ -231,16 +193,18 @@ private:
         work_list list = work_of(thread);
         for (; !list.is_done(); list.advance()) {
             const tile_work work = list.current();
+            const auto row = static_cast<int>(work.row);
+            const auto column = static_cast<int>(work.column) + own_part;
             for (int step = work.begin; step < work.end; ++step) {
                 const int p = step * a_stage::k;
                 // The phase before the first one counts as ended.
                 thread.wait_barrier(empty(state.stage), state.parity == 0);
                 thread.arrive_expect(full(state.stage), stage_bytes);
-                a_stage::template copy<rows>(thread, a_at(state.stage), 0, a_map, work.row, p,
+                a_stage::template copy<rows>(thread, a_at(state.stage), 0, a_map, row, p,
                                              work.product * a_matrices, full(state.stage), 0);
                 b_stage::template copy<b_part>(
-                    thread, b_at(state.stage), own_part, b_map, work.column + own_part, p,
-                    work.product * b_matrices, full(state.stage),
+                    thread, b_at(state.stage), own_part, b_map, column, p, work.product * b_matrices,
+                    full(state.stage),
                     static_cast<std::uint16_t>(ClusterBlocks == 1 ? 0 : (1 << ClusterBlocks) - 1));
                 state.advance();
             }
@@ -270,7 +234,7 @@ private:
             const tile_work work = list.current();
             float sum[std::size_t{Columns / 2}];
             multiply_tile(thread, group, work, state, sum);
-            const int row = work.row + group * 64 + warp * epilogue_tile_rows;
+            const std::ptrdiff_t row = work.row + group * 64 + warp * epilogue_tile_rows;
             if (splits == 1) {
                 if constexpr (ends_in_registers) {
                     if (maps_c) {
