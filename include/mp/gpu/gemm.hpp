@@ -9,6 +9,7 @@
 #include <mp/gemm/epilogue.hpp>
 #include <mp/gemm/validation.hpp>
 #include <mp/gpu/gemm/launch_layouts.hpp>
+#include <mp/gpu/gemm/mixed_policy.hpp>
 #include <mp/gpu/gemm/mma_policy.hpp>
 #include <mp/gpu/gemm/multistage_kernel.hpp>
 #include <mp/gpu/gemm/plan.hpp>
@@ -167,6 +168,56 @@ matrix_view<const float> widened(const Executor& exec, matrix_view<Value> matrix
     }
 }
 
+/// A product of operands that are widened to float, in the executor's workspace.
+template <class Executor, class A, class B, class C, class Epilogue>
+void multiply_widened(const Executor& exec, float alpha, matrix_view<A> a, matrix_view<B> b, float beta,
+                      matrix_view<C> c, const Epilogue& epilogue) {
+    check_product("mp::gemm", extent_of(a), extent_of(b), extent_of(c));
+    const workspace::frame frame(workspace_of(exec));
+    const matrix_view<const float> left = widened(exec, a);
+    const matrix_view<const float> right = widened(exec, b);
+    gemm(exec, alpha, left, right, beta, c, epilogue);
+}
+
+/// A product of operands of 16 and 8 bits.
+template <class Executor, class A, class B, class C, class Epilogue>
+void multiply_mixed(const Executor& exec, float alpha, matrix_view<A> a, matrix_view<B> b, float beta,
+                    matrix_view<C> c, const Epilogue& epilogue) {
+    constexpr std::string_view function = "mp::gemm";
+    static_assert(std::is_trivially_copyable_v<Epilogue>,
+                  "mp::gemm on a GPU: the epilogue is copied to the device byte by byte");
+    check_product(function, extent_of(a), extent_of(b), extent_of(c));
+    if constexpr (requires { epilogue.validate(c.rows, c.columns); }) epilogue.validate(c.rows, c.columns);
+    const gpu_properties gpu = properties_of(exec);
+    if (gpu.capability < 80) {
+        if constexpr (widens_to_float<A> && widens_to_float<B>) {
+            multiply_widened(exec, alpha, a, b, beta, c, epilogue);
+            return;
+        }
+        throw_argument(function, "exec's capability", gpu.capability,
+                       "must be 80 or more for operands of 16 bits and integers of 8");
+    }
+    if (c.rows == 0 || c.columns == 0) return;
+    const auto run = [&]<class Left, class Right>(const product_problem<Left, Right, C, Epilogue>& problem) {
+        const tile_choice tile =
+            choose_tile(mixed_tiles::choices, gpu, problem.c.rows, problem.c.columns, 1, 1);
+        const gpu_gemm_plan plan{.tile_rows = tile.rows, .tile_columns = tile.columns};
+        mixed_tiles::call_for(plan, [&]<class Tile>() {
+            launch_layouts<mixed_policy, Tile>(function, exec, problem, no_scales{}, 1);
+        });
+    };
+    using a_value = std::remove_const_t<A>;
+    using b_value = std::remove_const_t<B>;
+    const matrix_view<const a_value> left = a;
+    const matrix_view<const b_value> right = b;
+    if (c.order == storage_order::column_major) {
+        run(make_product_problem<b_value, a_value>(alpha, transposed(right), transposed(left), beta,
+                                                   transposed(c), epilogue, {}, true));
+    } else {
+        run(make_product_problem<a_value, b_value>(alpha, left, right, beta, c, epilogue, {}, false));
+    }
+}
+
 /// Products behind their checks.
 template <gpu_gemm_kernel Asked, class Executor, class A, class B, class C, class Epilogue>
 void run_plan(const Executor& exec, const gpu_gemm_plan& plan, float alpha, matrix_view<const A> a,
@@ -281,18 +332,30 @@ void gemm(const Executor& exec, float alpha, matrix_view<A> a, matrix_view<B> b,
     gemm<Kernel>(exec, plan_gemm<Kernel>(exec, a, b), alpha, a, b, beta, c, epilogue);
 }
 
+/// Overload for one operand of 16 bits (half or bfloat16) and one of 8 (std::int8_t or the two float8), such as weights that are
+/// kept small: these become of 16 bits, exactly, on their way to the tensor cores (mma.sync, from sm_80 on), so that they are
+/// fetched as 8. The bits are those of the product with the operand converted. Scales go into alpha, or into
+/// mp::scale_per_column and mp::scale_per_row. Older devices multiply numbers as below, and no
+/// integers: argument_error.
+///
+///     mp::gemm(stream, 1, x, mp::transposed(mp::row_major(w, n, k)), 0, y, mp::scale_per_column(w_scales.span()));
+template <gpu_executor Executor, class A, class B, gpu_gemm_output C,
+          gemm_epilogue Epilogue = identity_epilogue>
+    requires gpu_mixed_pair<A, B>
+void gemm(const Executor& exec, float alpha, matrix_view<A> a, matrix_view<B> b, float beta, matrix_view<C> c,
+          Epilogue epilogue = {}) {
+    detail::multiply_mixed(exec, alpha, a, b, beta, c, epilogue);
+}
+
 /// Overload for any other mix of float and reduced formats: a and b are widened to float, in the executor's
 /// workspace, and multiplied by ordinary instructions. Throws argument_error where there is no workspace.
 template <gpu_executor Executor, class A, class B, gpu_gemm_output C,
           gemm_epilogue Epilogue = identity_epilogue>
-    requires(!gpu_gemm_pair<A, B> && detail::widens_to_float<A> && detail::widens_to_float<B>)
+    requires(!gpu_gemm_pair<A, B> && !gpu_mixed_pair<A, B> && detail::widens_to_float<A> &&
+             detail::widens_to_float<B>)
 void gemm(const Executor& exec, float alpha, matrix_view<A> a, matrix_view<B> b, float beta, matrix_view<C> c,
           Epilogue epilogue = {}) {
-    detail::check_product("mp::gemm", detail::extent_of(a), detail::extent_of(b), detail::extent_of(c));
-    const workspace::frame frame(detail::workspace_of(exec));
-    const matrix_view<const float> left = detail::widened(exec, a);
-    const matrix_view<const float> right = detail::widened(exec, b);
-    gemm(exec, alpha, left, right, beta, c, epilogue);
+    detail::multiply_widened(exec, alpha, a, b, beta, c, epilogue);
 }
 
 /// c[i] = epilogue(alpha * a[i] b[i] + beta * c[i]) for i in [0, plan.batch), in one launch: see gemm_batched
