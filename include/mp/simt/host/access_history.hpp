@@ -42,7 +42,7 @@ void for_each_granule(Address begin, std::size_t bytes, Function f) {
 /// those before it, or one of these had been a race. Of the reads of a byte, those are dropped that happened
 /// before another one, because a write that is ordered after that one is ordered after them.
 ///
-/// An Access has a mask and a kind. Who asks has `made(it)`, whether an access is his own, `knows(it)`,
+/// An Access has a mask and a kind, and `replaces(later)`, whether a later one tells nothing new. Who asks has `made(it)`, whether an access is his own, `knows(it)`,
 /// whether it happened before, and `access(mask, kind)`, the one that he makes.
 template <class Access>
 struct access_history {
@@ -56,35 +56,53 @@ struct access_history {
 
     /// The first access of a list that shares bytes and is in no order with one of `who`; null without any.
     template <class Who>
-    [[nodiscard]] static const Access* unordered(const std::vector<Access>& list, const Who& who,
-                                                 unsigned mask, bool but_atomic = false) {
-        for (const Access& it : list) {
-            if ((it.mask & mask) == 0 || who.made(it)) continue;
-            if (but_atomic && it.kind == access_kind::atomic) continue;
-            if (!who.knows(it)) return &it;
+    [[nodiscard]] MP_ALWAYS_INLINE static const Access* unordered(const std::vector<Access>& list,
+                                                                  const Who& who, unsigned mask,
+                                                                  bool but_atomic = false) {
+        // (Plain pointers here and below: most time of tests, which are hardly optimised, is spent in these loops.)
+        const Access* const end = list.data() + list.size();
+        for (const Access* it = list.data(); it != end; ++it) {
+            if ((it->mask & mask) == 0 || who.made(*it)) continue;
+            if (but_atomic && it->kind == access_kind::atomic) continue;
+            if (!who.knows(*it)) return it;
         }
         return nullptr;
     }
 
     template <class Who>
     void note_read(const Who& who, unsigned mask, access_kind kind = access_kind::ordinary) {
-        std::erase_if(reads, [&](const Access& read) {
-            return (read.mask & ~mask) == 0 && read.kind == kind && (who.made(read) || who.knows(read));
-        });
-        reads.push_back(who.access(mask, kind));
+        const Access read = who.access(mask, kind);
+        Access* const begin = reads.data();
+        Access* const end = begin + reads.size();
+        if (begin != end && end[-1].replaces(read)) return;
+        Access* to = begin;
+        for (Access* it = begin; it != end; ++it) {
+            if ((it->mask & ~mask) == 0 && it->kind == kind && (who.made(*it) || who.knows(*it))) continue;
+            if (to != it) *to = *it;
+            ++to;
+        }
+        if (to == end) {
+            reads.push_back(read);
+            return;
+        }
+        *to = read;
+        if (++to != end) reads.erase(reads.begin() + (to - begin), reads.end());
     }
 
     /// What was written before is forgotten, unless others wrote the same in no order: then whoever reads has
     /// to be ordered after all of them.
     void note_write(const Access& write, bool beside_others = false) {
-        const auto remove = [&write](std::vector<Access>& list) {
-            for (Access& old : list) old.mask = static_cast<std::uint16_t>(old.mask & ~write.mask);
-            std::erase_if(list, [](const Access& old) { return old.mask == 0; });
-        };
-        if (!beside_others) {
-            remove(writes);
-            remove(reads);
+        if (beside_others) {
+            writes.push_back(write);
+            return;
         }
+        remove(reads, write.mask);
+        Access* const last = writes.data();
+        if (writes.size() == 1 && (last->mask & ~write.mask) == 0) {
+            *last = write;
+            return;
+        }
+        remove(writes, write.mask);
         writes.push_back(write);
     }
 
@@ -93,6 +111,22 @@ struct access_history {
     void note_update(const Who& who, unsigned mask) {
         std::erase_if(writes, [&](const Access& old) { return (old.mask & ~mask) == 0 && who.made(old); });
         writes.push_back(who.access(mask, access_kind::atomic));
+    }
+
+private:
+    static void remove(std::vector<Access>& list, unsigned mask) {
+        if (list.empty()) return;
+        Access* const begin = list.data();
+        Access* const end = begin + list.size();
+        Access* to = begin;
+        for (Access* it = begin; it != end; ++it) {
+            const unsigned rest = it->mask & ~mask;
+            if (rest == 0) continue;
+            *to = *it;
+            to->mask = static_cast<std::uint16_t>(rest);
+            ++to;
+        }
+        if (to != end) list.erase(list.begin() + (to - begin), list.end());
     }
 };
 

@@ -158,10 +158,9 @@ private:
         cluster& all = owner();
         block_barrier& it = all.cluster_barrier();
         it.expected = -1;
-        it.known.join(known);
-        it.fenced.join(state().fenced);
+        it.come(known, &state().fenced);
         it.waiting.push_back(state().number);
-        if (++it.arrived == all.active_in_cluster()) all.release(it);
+        if (it.arrived == all.active_in_cluster()) all.release(it);
         all.wait(state(), operation, where);
     }
 

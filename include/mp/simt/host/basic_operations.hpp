@@ -198,10 +198,8 @@ private:
             }
         }
         if (first_of_warp) it.warps.emplace_back(state_->warp(), where);
-        it.known.join(state_->clock);
-        if (all.fences_in_use()) it.fenced.join(state_->fenced);
+        it.come(state_->clock, all.fences_in_use() ? &state_->fenced : nullptr);
         cluster::next_epoch(*state_);
-        ++it.arrived;
         if (waits) it.waiting.push_back(state_->number);
         if (it.arrived == (expected < 0 ? all.active(state_->block) : expected)) {
             all.release(it);

@@ -46,7 +46,10 @@ public:
     cluster(const launch_shape& shape, const host_settings& settings)
         : fault_reporter(shape, settings),
           stacks_(settings.stack_bytes),
-          scheduler_(thread_count(), settings.seed) {
+          scheduler_(thread_count(), settings.seed),
+          warp_slots_(thread_count() / warp_size, collective_slot(warp_size)),
+          warpgroup_slots_(thread_count() / warpgroup_size, collective_slot(warpgroup_size)),
+          warpgroups_(thread_count() / warpgroup_size) {
         for (int block = 0; block < shape.cluster_blocks; ++block) {
             memories_.emplace_back(shape.shared_bytes);
             barriers_.emplace_back();
@@ -66,6 +69,7 @@ public:
                                                                               vector_clock(participants()),
                                                                               nullptr,
                                                                               {},
+                                                                              false,
                                                                               {},
                                                                               {},
                                                                               {},
@@ -152,6 +156,12 @@ public:
     }
     void wake(int number) { scheduler_.set_runnable(static_cast<std::size_t>(number)); }
 
+    /// From now on more is looked at.
+    void observe() {
+        if (threads_.front()->observed) return;
+        for (const auto& thread : threads_) thread->observed = true;
+    }
+
     /// Begins a new epoch of the thread, after the one before was published to others.
     static void next_epoch(thread_state& thread) { ++thread.clock[static_cast<std::size_t>(thread.number)]; }
 
@@ -164,12 +174,7 @@ public:
             if (fences_in_use_) waiting.fenced.join(it.fenced);
             wake(number);
         }
-        it.arrived = 0;
-        it.expected = 0;
-        it.known.reset();
-        it.fenced.reset();
-        it.waiting.clear();
-        it.warps.clear();
+        it.reset();
     }
 
     /// The shared memory of a block into which a thread reaches, or has a copy reach, has to be there still.
@@ -224,22 +229,21 @@ private:
     void reset() {
         failure_ = nullptr;
         deferred_.clear();
-        fences_in_use_ = false;
+        const bool fenced = std::exchange(fences_in_use_, false);
         objects_ = 0;
         copy_moments_.fill(0);
         unfinished_ = thread_count();
         exits_.reset(memories_.size(), participants());
         active_.assign(memories_.size(), shape().threads);
-        warp_slots_.assign(thread_count() / warp_size, collective_slot(warp_size));
-        warpgroup_slots_.assign(thread_count() / warpgroup_size, collective_slot(warpgroup_size));
-        warpgroups_.assign(thread_count() / warpgroup_size, warpgroup_state{});
+        for (collective_slot& it : warp_slots_) it.reset();
+        for (collective_slot& it : warpgroup_slots_) it.reset();
+        for (warpgroup_state& it : warpgroups_) it = {};
         for (shared_memory& memory : memories_) memory.reset();
         for (auto& barriers : barriers_) {
             for (block_barrier& it : barriers) {
-                it = {0, 0, vector_clock(participants()), vector_clock(participants()), {}, {}};
+                if (it.expected != 0) it.reset();
             }
         }
-        cluster_barrier_ = {0, 0, vector_clock(participants()), vector_clock(participants()), {}, {}};
         for (auto& objects : memory_barriers_) objects.clear();
         for (tile_layouts& it : layouts_) it.reset();
         for (registers_of_block& it : registers_) {
@@ -247,14 +251,13 @@ private:
         }
         for (const auto& thread : threads_) {
             thread->clock.reset();
-            thread->fenced.reset();
+            if (fenced) thread->fenced.reset();
             thread->of_cluster.reset();
             next_epoch(*thread);
             thread->waiting_for = nullptr;
-            thread->open_copies.clear();
-            thread->copy_groups.clear();
-            thread->open_stores = {};
-            thread->store_groups.clear();
+            if (!thread->open_copies.empty()) thread->open_copies.clear();
+            if (!thread->copy_groups.empty()) thread->copy_groups.clear();
+            thread->observed = settings().statistics != nullptr || settings().global != nullptr;
             thread->told.reset();
             thread->found.reset();
         }
@@ -338,6 +341,7 @@ private:
 
     /// Stores of tiles that nobody can wait for any more.
     void check_stores(thread_state& thread) {
+        if (thread.open_stores.operations.empty() && thread.store_groups.empty()) return;
         if (!thread.open_stores.operations.empty()) {
             note(fault(thread, thread.open_stores.operations.front()->where(),
                        kernel_violation::unfinished_copy,

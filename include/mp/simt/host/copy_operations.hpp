@@ -37,11 +37,13 @@ public:
             memory.check_range(to.offset, Bytes, Bytes);
             memory.begin_copy(state().access(), to.offset, Bytes);
         });
-        note(where, "copy_async to", true, to.offset, Bytes);
         const auto source_bytes = static_cast<std::size_t>(valid_bytes);
-        if (source_bytes != 0) {
-            watch_read(from, "copies", source_bytes, where);
-            note(where, "copy_async from", false, reinterpret_cast<std::uintptr_t>(from), source_bytes);
+        if (state().observed) {
+            note(where, "copy_async to", true, to.offset, Bytes);
+            if (source_bytes != 0) {
+                watch_read(from, "copies", source_bytes, where);
+                note(where, "copy_async from", false, reinterpret_cast<std::uintptr_t>(from), source_bytes);
+            }
         }
         pending_copy copy{to.offset, static_cast<const unsigned char*>(from), source_bytes,
                           std::vector<unsigned char>(Bytes)};
@@ -63,7 +65,7 @@ public:
 private:
     void land(const pending_copy& copy, const site& where) const {
         // It may have been read as late as now.
-        if (copy.source_bytes != 0) {
+        if (state().observed && copy.source_bytes != 0) {
             watch_read(copy.source, "waits for a copy of", copy.source_bytes, where);
         }
         if (copy.source_bytes != 0 && std::memcmp(copy.bytes.data(), copy.source, copy.source_bytes) != 0) {

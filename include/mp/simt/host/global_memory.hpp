@@ -31,6 +31,11 @@ struct global_access {
     std::uint16_t mask;
     access_kind kind;
     site where;
+
+    [[nodiscard]] bool replaces(const global_access& later) const {
+        return epoch == later.epoch && participant == later.participant && cluster == later.cluster &&
+               (later.mask & ~mask) == 0 && kind == later.kind;
+    }
 };
 
 /// Who makes such an access.

@@ -32,7 +32,7 @@ public:
             memory.check_range(from.offset, size, size);
             memory.read(state().access(), from.offset, size);
         });
-        note(where, "load", true, from.offset, size);
+        if (state().observed) note(where, "load", true, from.offset, size);
         return read_value<Value>(memory.data() + from.offset);
     }
     template <class Value>
@@ -45,9 +45,11 @@ public:
             memory.write(state().access(), to.offset, size,
                          owner().settings().equal_writes ? &value : nullptr);
         });
-        owner().layouts(state().block).forget(to.offset, size);
-        check_sums(&value, size, where);
-        note(where, "store", true, to.offset, size);
+        if (state().observed) {
+            owner().layouts(state().block).forget(to.offset, size);
+            check_sums(&value, size, where);
+            note(where, "store", true, to.offset, size);
+        }
         std::memcpy(memory.data() + to.offset, &value, size);
     }
 
@@ -55,8 +57,12 @@ public:
 
     template <class Value>
     [[nodiscard]] Value load(const Value* from, const site& where = site::current()) const {
-        read_global(from, "reads", checked_size<Value>(), where);
-        note(where, "load", false, reinterpret_cast<std::uintptr_t>(from), sizeof(Value));
+        constexpr std::size_t size = checked_size<Value>();
+        check_global(from, "reads", size, where);
+        if (state().observed) {
+            watch_read(from, "reads", size, where);
+            note(where, "load", false, reinterpret_cast<std::uintptr_t>(from), size);
+        }
         return read_value<Value>(reinterpret_cast<const unsigned char*>(from));
     }
     template <class Value>
@@ -67,11 +73,14 @@ public:
     void store(Value* to, std::type_identity_t<Value> value, const site& where = site::current()) const {
         constexpr std::size_t size = checked_size<Value>();
         check_global(to, "writes", size, where);
-        check_sums(&value, size, where);
-        owner().check_global(
-            state(), where, "writes", size,
-            [&](global_memory& memory, const global_accessor& who) { memory.write(who, to, &value, size); });
-        note(where, "store", false, reinterpret_cast<std::uintptr_t>(to), size);
+        if (state().observed) {
+            check_sums(&value, size, where);
+            owner().check_global(state(), where, "writes", size,
+                                 [&](global_memory& memory, const global_accessor& who) {
+                                     memory.write(who, to, &value, size);
+                                 });
+            note(where, "store", false, reinterpret_cast<std::uintptr_t>(to), size);
+        }
         std::memcpy(static_cast<void*>(to), &value, size);
     }
     template <class Value>
@@ -125,18 +134,14 @@ public:
     }
 
 protected:
-    /// Checks a read of global memory.
-    void read_global(const void* from, const char* verb, std::size_t bytes, const site& where) const {
-        check_global(from, verb, bytes, where);
-        watch_read(from, verb, bytes, where);
-    }
+    /// Checks a read of global memory, where that is watched.
     void watch_read(const void* from, const char* verb, std::size_t bytes, const site& where) const {
         owner().check_global(
             state(), where, verb, bytes,
             [&](global_memory& memory, const global_accessor& who) { memory.read(who, from, bytes); });
     }
     void check_global(const void* address, const char* verb, std::size_t bytes, const site& where) const {
-        if (reinterpret_cast<std::uintptr_t>(address) % bytes == 0) return;
+        if ((reinterpret_cast<std::uintptr_t>(address) & (bytes - 1)) == 0) return;
         owner().fail(state(), where, kernel_violation::alignment,
                      std::string(verb) + " " + std::to_string(bytes) +
                          " bytes of global memory at an address that is no multiple of that");

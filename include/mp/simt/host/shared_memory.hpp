@@ -31,6 +31,11 @@ struct shared_access {
     std::uint16_t participant;
     std::uint16_t mask;  ///< of bytes of the granule
     access_kind kind;
+
+    [[nodiscard]] bool replaces(const shared_access& later) const {
+        return epoch == later.epoch && participant == later.participant && (later.mask & ~mask) == 0 &&
+               kind == later.kind;
+    }
 };
 
 /// The accessor of shared memory: a participant of the vector clocks, and its clock.
@@ -93,23 +98,33 @@ public:
     }
 
     void read(const accessor& who, std::uint32_t offset, std::size_t bytes) {
-        for_each(offset, bytes,
-                 [&](granule& it, unsigned mask, std::uint32_t at) { check_read(it, who, mask, at); });
-        for_each(offset, bytes,
-                 [&](granule& it, unsigned mask, std::uint32_t) { it.last.note_read(who, mask); });
+        const std::uint32_t end = offset + static_cast<std::uint32_t>(bytes);
+        granule* const first = &granules_[offset / granule_bytes];
+        granule* const last = &granules_[(end - 1) / granule_bytes];
+        for (granule* it = first; it <= last; ++it) {
+            check_read(*it, who, mask_in(it, first, last, offset, end), place_in(it, first, offset));
+        }
+        for (granule* it = first; it <= last; ++it) {
+            it->last.note_read(who, mask_in(it, first, last, offset, end));
+        }
     }
 
     /// `same` has the bytes where others may write the same ones in no order with this thread, else null.
     void write(const accessor& who, std::uint32_t offset, std::size_t bytes, const void* same = nullptr) {
+        const std::uint32_t end = offset + static_cast<std::uint32_t>(bytes);
+        granule* const first = &granules_[offset / granule_bytes];
+        granule* const last = &granules_[(end - 1) / granule_bytes];
         bool beside_others = false;
         const bool equal = same != nullptr && std::memcmp(data() + offset, same, bytes) == 0;
-        for_each(offset, bytes, [&](granule& it, unsigned mask, std::uint32_t at) {
-            beside_others |= check_write(it, who, mask, at, equal);
-        });
-        for_each(offset, bytes, [&](granule& it, unsigned mask, std::uint32_t) {
-            it.written = static_cast<std::uint16_t>(it.written | mask);
-            it.last.note_write(who.access(mask, access_kind::ordinary), beside_others);
-        });
+        for (granule* it = first; it <= last; ++it) {
+            beside_others |= check_write(*it, who, mask_in(it, first, last, offset, end),
+                                         place_in(it, first, offset), equal);
+        }
+        for (granule* it = first; it <= last; ++it) {
+            const unsigned mask = mask_in(it, first, last, offset, end);
+            it->written = static_cast<std::uint16_t>(it->written | mask);
+            it->last.note_write(who.access(mask, access_kind::ordinary), beside_others);
+        }
     }
 
     /// An atomic operation, which is in conflict with ordinary accesses but not with other atomic ones.
@@ -208,6 +223,21 @@ private:
         access_history<shared_access> last;
     };
 
+    /// The bytes of a granule that are from `offset` to `end`, which are from the granule `first` to `last`.
+    MP_ALWAYS_INLINE static unsigned mask_in(const granule* it, const granule* first, const granule* last,
+                                             std::uint32_t offset, std::uint32_t end) {
+        unsigned mask = 0xFFFFU;
+        if (it == first) mask <<= offset % granule_bytes;
+        if (it == last) mask &= 0xFFFFU >> (granule_bytes - 1 - (end - 1) % granule_bytes);
+        return mask & 0xFFFFU;
+    }
+    /// The first of them.
+    MP_ALWAYS_INLINE static std::uint32_t place_in(const granule* it, const granule* first,
+                                                   std::uint32_t offset) {
+        constexpr std::uint32_t size = granule_bytes;
+        return it == first ? offset : (offset / size + static_cast<std::uint32_t>(it - first)) * size;
+    }
+
     template <class Function>
     void for_each(std::uint32_t offset, std::size_t bytes, Function f) {
         for_each_granule(offset, bytes, [&](std::uint32_t number, unsigned mask, std::uint32_t at) {
@@ -216,14 +246,15 @@ private:
     }
 
     /// Throws unless every access of the list that shares bytes happened before, or is one's own.
-    static void check_ordered(const std::vector<shared_access>& list, const accessor& who, unsigned mask,
-                              std::uint32_t at, const char* text, bool but_atomic = false) {
+    MP_ALWAYS_INLINE static void check_ordered(const std::vector<shared_access>& list, const accessor& who,
+                                               unsigned mask, std::uint32_t at, const char* text,
+                                               bool but_atomic = false) {
         const shared_access* const other =
             access_history<shared_access>::unordered(list, who, mask, but_atomic);
         if (other != nullptr) throw memory_fault{kernel_violation::race, at, text, other->participant};
     }
 
-    static void check_usable(const granule& it, unsigned mask, std::uint32_t at) {
+    MP_ALWAYS_INLINE static void check_usable(const granule& it, unsigned mask, std::uint32_t at) {
         if ((it.object & mask) != 0) {
             throw memory_fault{kernel_violation::argument, at, "where a barrier object lies"};
         }
@@ -233,7 +264,8 @@ private:
         }
     }
 
-    static void check_read(const granule& it, const accessor& who, unsigned mask, std::uint32_t at) {
+    MP_ALWAYS_INLINE static void check_read(const granule& it, const accessor& who, unsigned mask,
+                                            std::uint32_t at) {
         check_usable(it, mask, at);
         check_ordered(it.last.writes, who, mask, at, unordered_write);
         if ((it.written & mask) != mask) {
@@ -242,8 +274,8 @@ private:
     }
 
     /// Whether others write the same in no order, which is allowed where the bytes are `equal`.
-    static bool check_write(const granule& it, const accessor& who, unsigned mask, std::uint32_t at,
-                            bool equal = false) {
+    MP_ALWAYS_INLINE static bool check_write(const granule& it, const accessor& who, unsigned mask,
+                                             std::uint32_t at, bool equal = false) {
         check_usable(it, mask, at);
         if (it.asynchronous_readers != 0) {
             throw memory_fault{kernel_violation::unfinished_copy, at,

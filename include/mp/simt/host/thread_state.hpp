@@ -67,6 +67,11 @@ struct collective_slot {
 
     explicit collective_slot(std::size_t threads) : operands(threads, nullptr) {}
 
+    /// A new block begins.
+    void reset() {
+        arrived = 0;
+        left = 0;
+    }
     [[nodiscard]] bool complete() const { return arrived + left == operands.size(); }
 };
 
@@ -78,6 +83,27 @@ struct block_barrier {
     vector_clock fenced;
     std::vector<int> waiting;
     std::vector<std::pair<int, site>> warps;  ///< where the lanes of a warp came
+
+    /// Another thread comes, who knows this.
+    void come(const vector_clock& clock, const vector_clock* fenced_clock) {
+        ++arrived;
+        if (known.empty()) {
+            known = clock;
+            fenced = fenced_clock != nullptr ? *fenced_clock : vector_clock(clock.size());
+            return;
+        }
+        known.join(clock);
+        if (fenced_clock != nullptr) fenced.join(*fenced_clock);
+    }
+    /// Nobody has come.
+    void reset() {
+        arrived = 0;
+        expected = 0;
+        known.reset();
+        fenced.reset();
+        waiting.clear();
+        warps.clear();
+    }
 };
 
 /// A memory_barrier.
@@ -138,6 +164,9 @@ struct thread_state {
     vector_clock of_cluster;  ///< what barriers of the cluster told
     const char* waiting_for = nullptr;
     site where;
+    /// Whether more than the rules of shared memory is looked at: accesses are counted, global memory is watched,
+    /// tiles have arrived or products have begun.
+    bool observed = false;
     std::vector<pending_copy> open_copies;
     std::deque<std::vector<pending_copy>> copy_groups;
     deferred_group open_stores;

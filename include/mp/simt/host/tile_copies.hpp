@@ -64,6 +64,7 @@ public:
         const std::uint32_t epoch = owner_->next_copy_epoch(object.participant);
         owner_->memory(block()).land_copy(static_cast<int>(object.participant), epoch, true, to_, tile.data(),
                                           tile.size());
+        owner_->observe();
         owner_->layouts(block()).note(owner_->memory(block()).size(), to_, tiles_, where());
         object.known[object.participant] = epoch;
         owner_->note_reach(block(), {object.participant, epoch, where()});

@@ -224,6 +224,7 @@ private:
         auto sums = std::make_shared<sums_in_flight>();
         sums->where = where;
         sums->poison = this->owner().poison().of(where);
+        this->owner().observe();
         sums->registers = registers;
         sums->per_thread = columns / 2;
         sums->columns = columns;
