@@ -13,7 +13,10 @@
 
 #include <cuda_runtime_api.h>
 
+#include <array>
+#include <atomic>
 #include <cstddef>
+#include <mutex>
 #include <string_view>
 
 namespace mp::simt::detail::inline MP_ISA_NAMESPACE {
@@ -25,6 +28,34 @@ __global__ void __launch_bounds__(Kernel::threads, resident_blocks_of<Kernel>())
     kernel(device_thread());
 #endif
 }
+
+/// The shared memory that a kernel may have on a device by what was said last. Saying it takes as long as a launch does,
+/// so it is said only where a launch wants more.
+class shared_memory_limit {
+public:
+    /// Calls raise(), which has the runtime know of `bytes` and returns its answer, unless it knows of as many.
+    template <class Raise>
+    cudaError_t at_least(int device, int bytes, Raise raise) {
+        const bool known = device >= 0 && static_cast<std::size_t>(device) < said_.size();
+        std::atomic<int>* const said = known ? &said_[static_cast<std::size_t>(device)] : nullptr;
+        if (known && said->load(std::memory_order_acquire) >= bytes) return cudaSuccess;
+        const std::lock_guard lock(raising_);
+        if (known && said->load(std::memory_order_relaxed) >= bytes) return cudaSuccess;
+        const cudaError_t status = raise();
+        if (known && status == cudaSuccess) said->store(bytes, std::memory_order_release);
+        return status;
+    }
+    /// What was said is not true any more: the device has been reset.
+    void forget(int device) {
+        if (device >= 0 && static_cast<std::size_t>(device) < said_.size()) {
+            said_[static_cast<std::size_t>(device)].store(0, std::memory_order_release);
+        }
+    }
+
+private:
+    std::array<std::atomic<int>, 32> said_{};
+    std::mutex raising_;
+};
 
 inline void check_launch(std::string_view function, cudaError_t status) {
     if (status == cudaSuccess) return;
@@ -44,12 +75,19 @@ template <class Kernel>
 void launch(std::string_view function, cuda_stream exec, const launch_size& size, const Kernel& kernel) {
     const launch_shape shape = shape_of_launch<Kernel>(function, size);
     const auto entry = &detail::run_kernel<Kernel>;
+    const auto* const function_address = reinterpret_cast<const void*>(entry);
     // Up to 48 KiB every kernel may have; more has to be said, for each device.
-    if (shape.shared_bytes > (std::size_t{48} << 10)) {
-        detail::check_launch(function, cudaFuncSetAttribute(reinterpret_cast<const void*>(entry),
-                                                            cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                                            static_cast<int>(shape.shared_bytes)));
-    }
+    const bool needs_more = shape.shared_bytes > (std::size_t{48} << 10);
+    static detail::shared_memory_limit limit;
+    int device = 0;
+    const auto allow = [&] {
+        detail::check_launch(function, cudaGetDevice(&device));
+        const auto bytes = static_cast<int>(shape.shared_bytes);
+        detail::check_launch(function, limit.at_least(device, bytes, [&] {
+            return cudaFuncSetAttribute(function_address, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+        }));
+    };
+    if (needs_more) allow();
     cudaLaunchConfig_t configuration{};
     configuration.gridDim = dim3(static_cast<unsigned>(shape.blocks));
     configuration.blockDim = dim3(static_cast<unsigned>(shape.threads));
@@ -64,8 +102,13 @@ void launch(std::string_view function, cuda_stream exec, const launch_size& size
     configuration.numAttrs = shape.cluster_blocks > 1 ? 1 : 0;
     Kernel parameters = kernel;
     void* arguments[] = {&parameters};
-    detail::check_launch(
-        function, cudaLaunchKernelExC(&configuration, reinterpret_cast<const void*>(entry), arguments));
+    cudaError_t status = cudaLaunchKernelExC(&configuration, function_address, arguments);
+    if (status == cudaErrorInvalidValue && needs_more) {
+        limit.forget(device);
+        allow();
+        status = cudaLaunchKernelExC(&configuration, function_address, arguments);
+    }
+    detail::check_launch(function, status);
 }
 
 }  // namespace mp::simt::inline MP_ISA_NAMESPACE

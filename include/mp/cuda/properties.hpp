@@ -13,6 +13,9 @@
 #include <cuda_runtime_api.h>
 
 #include <array>
+#include <atomic>
+#include <cstddef>
+#include <mutex>
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
@@ -33,6 +36,54 @@ __global__ void warpgroups_probe() {
     used[threadIdx.x] = 0;
 #endif
 }
+
+[[nodiscard]] inline gpu_properties ask_for_properties(int device) {
+    gpu_properties result;
+    result.device = device;
+    // What counts is the architecture that the code in this program was compiled for: a device may run code
+    // of an earlier one.
+    cudaFuncAttributes attributes{};
+    check_cuda(cudaFuncGetAttributes(&attributes,
+                                     reinterpret_cast<const void*>(&simt::detail::run_kernel<probe_kernel>)),
+               "cudaFuncGetAttributes");
+    result.capability = attributes.ptxVersion;
+    check_cuda(cudaDeviceGetAttribute(&result.multiprocessors, cudaDevAttrMultiProcessorCount, device),
+               "cudaDeviceGetAttribute");
+    check_cuda(
+        cudaDeviceGetAttribute(&result.shared_bytes, cudaDevAttrMaxSharedMemoryPerMultiprocessor, device),
+        "cudaDeviceGetAttribute");
+    cudaFuncAttributes probe{};
+    check_cuda(cudaFuncGetAttributes(&probe, reinterpret_cast<const void*>(&warpgroups_probe<void>)),
+               "cudaFuncGetAttributes");
+    result.has_warpgroups = probe.sharedSizeBytes != 0;
+    return result;
+}
+
+/// Properties of devices, which stay as they are while a program runs.
+class known_properties {
+public:
+    template <class Ask>
+    [[nodiscard]] gpu_properties of(int device, Ask ask) {
+        if (device < 0 || static_cast<std::size_t>(device) >= devices_.size()) return ask();
+        entry& it = devices_[static_cast<std::size_t>(device)];
+        if (it.is_known.load(std::memory_order_acquire)) return it.properties;
+        const gpu_properties answer = ask();
+        const std::lock_guard lock(writing_);
+        if (!it.is_known.load(std::memory_order_relaxed)) {
+            it.properties = answer;
+            it.is_known.store(true, std::memory_order_release);
+        }
+        return answer;
+    }
+
+private:
+    struct entry {
+        std::atomic<bool> is_known = false;
+        gpu_properties properties;
+    };
+    std::array<entry, 32> devices_;
+    std::mutex writing_;
+};
 
 #if defined(__CUDA_ARCH_LIST__)
 template <int... Architectures>
@@ -61,26 +112,12 @@ namespace mp::inline MP_ISA_NAMESPACE {
     return device;
 }
 
-/// The properties of the device that is current in the calling thread. Throws cuda_error, where this program
-/// has no code for the device among other reasons. Takes some microseconds: plans (mp::plan_gemm) are made
-/// once.
+/// The properties of the device that is current in the calling thread, which is asked for them once. Throws cuda_error,
+/// where this program has no code for the device among other reasons.
 [[nodiscard]] inline gpu_properties properties_of(cuda_stream exec) {
-    gpu_properties result;
-    // What counts is the architecture that the code in this program was compiled for: a device may run code
-    // of an earlier one.
-    cudaFuncAttributes attributes{};
-    check_cuda(cudaFuncGetAttributes(&attributes, reinterpret_cast<const void*>(
-                                                      &simt::detail::run_kernel<detail::probe_kernel>)),
-               "cudaFuncGetAttributes");
-    result.capability = attributes.ptxVersion;
-    result.device = device_number(exec);
-    check_cuda(cudaDeviceGetAttribute(&result.multiprocessors, cudaDevAttrMultiProcessorCount, result.device),
-               "cudaDeviceGetAttribute");
-    cudaFuncAttributes probe{};
-    check_cuda(cudaFuncGetAttributes(&probe, reinterpret_cast<const void*>(&detail::warpgroups_probe<void>)),
-               "cudaFuncGetAttributes");
-    result.has_warpgroups = probe.sharedSizeBytes != 0;
-    return result;
+    static detail::known_properties known;
+    const int device = device_number(exec);
+    return known.of(device, [&] { return detail::ask_for_properties(device); });
 }
 
 }  // namespace mp::inline MP_ISA_NAMESPACE

@@ -15,13 +15,16 @@
 #include <cstdint>
 #include <cstring>
 
-namespace mp::simt::inline MP_ISA_NAMESPACE {
+namespace mp::simt::detail::inline MP_ISA_NAMESPACE {
 
-/// The map of a matrix for devices of sm_90 and later. The driver makes it; its function is looked up in the
-/// runtime, so that programs link without the driver's library. Throws argument_error for what the unit does
-/// not take, and cuda_error where there is no driver, or none that knows the unit.
-[[nodiscard]] inline tensor_map make_tensor_map(cuda_stream, const tensor_tiles& tiles) {
-    check_tensor_tiles("mp::simt::make_tensor_map", tiles);
+using encode_tiles_function = CUresult (*)(CUtensorMap*, CUtensorMapDataType, cuuint32_t, void*,
+                                           const cuuint64_t*, const cuuint64_t*, const cuuint32_t*,
+                                           const cuuint32_t*, CUtensorMapInterleave, CUtensorMapSwizzle,
+                                           CUtensorMapL2promotion, CUtensorMapFloatOOBfill);
+
+/// The driver's function that makes maps; it is looked up in the runtime, so that programs link without the driver's
+/// library. Throws cuda_error where there is no driver, or none that knows the unit.
+[[nodiscard]] inline encode_tiles_function find_encode_tiles() {
     void* function = nullptr;
     cudaDriverEntryPointQueryResult found{};
     check_cuda(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function, 12000, cudaEnableDefault,
@@ -30,11 +33,18 @@ namespace mp::simt::inline MP_ISA_NAMESPACE {
     if (found != cudaDriverEntryPointSuccess) {
         mp::detail::throw_error(cuda_error("cuTensorMapEncodeTiled", cudaErrorCallRequiresNewerDriver));
     }
-    using encode_function =
-        CUresult (*)(CUtensorMap*, CUtensorMapDataType, cuuint32_t, void*, const cuuint64_t*,
-                     const cuuint64_t*, const cuuint32_t*, const cuuint32_t*, CUtensorMapInterleave,
-                     CUtensorMapSwizzle, CUtensorMapL2promotion, CUtensorMapFloatOOBfill);
-    const auto encode = reinterpret_cast<encode_function>(function);
+    return reinterpret_cast<encode_tiles_function>(function);
+}
+
+}  // namespace mp::simt::detail::inline MP_ISA_NAMESPACE
+
+namespace mp::simt::inline MP_ISA_NAMESPACE {
+
+/// The map of a matrix for devices of sm_90 and later. Throws argument_error for what the unit does not take, and
+/// cuda_error where there is no driver, or none that knows the unit.
+[[nodiscard]] inline tensor_map make_tensor_map(cuda_stream, const tensor_tiles& tiles) {
+    check_tensor_tiles("mp::simt::make_tensor_map", tiles);
+    static const detail::encode_tiles_function encode = detail::find_encode_tiles();  // once is enough
     // Only the size of elements matters, since zeros fill up.
     const CUtensorMapDataType type = tiles.element_bytes == 1   ? CU_TENSOR_MAP_DATA_TYPE_UINT8
                                      : tiles.element_bytes == 2 ? CU_TENSOR_MAP_DATA_TYPE_UINT16

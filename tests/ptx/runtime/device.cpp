@@ -166,6 +166,9 @@ cudaError_t cudaDeviceGetAttribute(int* to, cudaDeviceAttr what, int) {
         case cudaDevAttrMaxSharedMemoryPerBlockOptin:
             *to = shared_per_block;
             return cudaSuccess;
+        case cudaDevAttrMaxSharedMemoryPerMultiprocessor:
+            *to = shared_per_block + 1024;
+            return cudaSuccess;
         default:
             return report(cudaErrorNotSupported);
     }
