@@ -19,6 +19,7 @@
 
 #include "device.hpp"
 #include "measure.hpp"
+#include "other_products.hpp"
 #include "random_data.hpp"
 #if defined(__CUDACC__) && __has_include(<cublasLt.h>)
 #define MP_BENCH_HAS_CUBLASLT 1
@@ -295,6 +296,8 @@ int main(int argc, char** argv) {
              measure_type<mp::float8_e4m3fn, mp::bfloat16>(on, to, "float8_e4m3fn");
          }},
         {"scaled", measure_scaled},
+        {"integers", bench::gpu::measure_integers},
+        {"groups", bench::gpu::measure_groups},
         {"tfloat32",
          [](device& on, measurements& to) { measure_type<mp::tfloat32, float>(on, to, "tfloat32"); }}};
     return bench::gpu::run_program(
@@ -302,8 +305,9 @@ int main(int argc, char** argv) {
             for (const std::string& name : chosen) {
                 const auto is_it = [&](const part& it) { return name == it.name; };
                 if (std::none_of(std::begin(parts), std::end(parts), is_it)) {
-                    throw std::runtime_error("'" + name +
-                                             "' is none of bfloat16, half, float8, scaled, tfloat32");
+                    throw std::runtime_error(
+                        "'" + name +
+                        "' is none of bfloat16, half, float8, scaled, integers, groups, tfloat32");
                 }
             }
             for (const part& it : parts) {
