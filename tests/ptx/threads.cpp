@@ -150,6 +150,33 @@ TEST_CASE("mistakes with memory, and what is not known, name their line") {
     CHECK(says(failure_of(kernel("add.s32 %r2, %r1, %r1, %r1;"), words(1)), "an operand too many"));
 }
 
+TEST_CASE("registers are written before they are read, whatever way a lane takes") {
+    const auto message = [](const std::string& body) { return failure_of(kernel(body), words(64), 32); };
+    CHECK(says(message("add.u32 %r2, %r3, 1;"), "(add.u32): thread 0 of block 0 reads a register"));
+    CHECK(says(message("@%p1 add.u32 %r2, %r1, 1;"), "reads a register"));
+    const std::string half = "setp.lt.u32 %p1, %r1, 16;\n@%p1 mov.u32 %r2, 5;\n";
+    CHECK(says(message(half + "add.u32 %r3, %r2, 1;"), "thread 16 of block 0 reads a register"));
+    CHECK(message(half + "@%p1 add.u32 %r3, %r2, 1;\n@!%p1 mov.u32 %r2, 4;\nadd.u32 %r3, %r2, 1;").empty());
+    CHECK(says(message("setp.lt.u32 %p1, %r1, 16;\n@%p1 bra on;\nmov.u32 %r2, 5;\non:\nadd.u32 %r3, %r2, 1;"),
+               "thread 0 of block 0 reads a register"));
+    // A value that is not there may be copied, but not used.
+    CHECK(message("mov.u32 %r2, %r3;").empty());
+    CHECK(says(message("mov.u32 %r2, %r3;\nadd.u32 %r2, %r2, 1;"),
+               "(add.u32): thread 0 of block 0 reads a register"));
+    const std::string chosen = "setp.lt.u32 %p1, %r1, 16;\nselp.b32 %r2, 0, %r3, %p1;\n";
+    CHECK(message(chosen + "@%p1 add.u32 %r4, %r2, 1;").empty());
+    CHECK(says(message(chosen + "add.u32 %r4, %r2, 1;"), "thread 16 of block 0 reads a register"));
+    // In a loop the first round may write what later ones read.
+    CHECK(message("mov.u32 %r2, 0;\nagain:\nsetp.eq.u32 %p1, %r2, 0;\n@%p1 mov.u32 %r3, 7;\nadd.u32 %r2, "
+                  "%r2, %r3;\n"
+                  "setp.lt.u32 %p2, %r2, 30;\n@%p2 bra again;")
+              .empty());
+    const std::string vectors = "ld.global.v2.u32 {%r2, %r3}, [%rd1];\nst.global.v2.u32 [%rd1], {%r3, %r2};";
+    CHECK(failure_of(kernel(vectors), words(64), 1).empty());
+    CHECK(says(message("st.global.v2.u32 [%rd1], {%r1, %r2};"), "reads a register"));
+    CHECK(says(message("ld.global.u32 %r2, [%rd9];"), "reads a register"));
+}
+
 TEST_CASE("atomics add up over blocks, and say what was there") {
     ptx::launch_configuration shape;
     shape.grid[0] = 5;

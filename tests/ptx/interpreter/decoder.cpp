@@ -58,6 +58,8 @@ void decoder::run() {
     end.is = instruction::kind::leave;
     end.text = "the end";
     to_.code.push_back(end);
+    uses_.emplace_back();
+    watch_registers(to_, uses_);
     to_.is_decoded = true;
 }
 
@@ -170,11 +172,13 @@ void decoder::decode_call(instruction& to) {
 
 void decoder::decode(const statement& it) {
     now_ = &it;
+    uses_.emplace_back();
     instruction to;
     to.line = it.line;
     to.text = it.opcode;
     if (!it.guard.empty()) {
         to.guard = predicate_named(it.guard).at;
+        uses_.back() = {{}, {}, to.guard, {}};
         to.guard_negated = it.guard_negated;
     }
     words_.clear();
@@ -218,6 +222,13 @@ void decoder::decode(const statement& it) {
         if (found == all_instructions().end()) fail("instruction is not known");
         found->second(*this, to);
         if (to.run == nullptr && to.try_run == nullptr) fail("this form of the instruction is not known");
+        if (first == "mov") uses_.back().is = register_use::kind::copies;
+        if (first == "selp") {
+            uses_.back().is = register_use::kind::selects;
+            uses_.back().reads.clear();
+            for (std::size_t k = 1; k < 4; ++k)
+                uses_.back().reads.push_back(to.o[k].in == operand::place::frame ? to.o[k].at : -1);
+        }
         to.is = to.try_run != nullptr ? instruction::kind::blocking : instruction::kind::plain;
     }
     for (const auto& [text, used] : words_) {

@@ -74,6 +74,7 @@ private:
     void place_parameters();
     void place_variables();
     void decode(const statement& it);
+    void touch(const term& it, std::int32_t at);
     std::int32_t label_target(std::string_view name) const;
     void decode_call(instruction& to);
     const register_place* find_register(std::string_view name, std::size_t& index) const;
@@ -92,10 +93,14 @@ private:
     std::unordered_map<std::string_view, std::size_t> shared_;
     std::map<std::pair<int, std::string_view>, std::int32_t> labels_;
     std::map<std::pair<std::uint64_t, bool>, std::int32_t> constants_;
+    std::vector<register_use> uses_;  ///< of every instruction
 };
 
 using decode_function = void (*)(decoder&, instruction&);
 using instruction_table = std::unordered_map<std::string_view, decode_function>;
+
+/// Finds registers that may be read before they are written, so that they are watched.
+void watch_registers(function& of, const std::vector<register_use>& uses);
 
 /// Special registers, in the order in which they lie among those of a warp.
 enum class special {

@@ -84,6 +84,24 @@ const decoder::local_place* decoder::find_local(std::string_view name) const {
     return nullptr;
 }
 
+/// The first operand is what is written, unless it is an address or belongs to an instruction that writes nothing.
+void decoder::touch(const term& it, std::int32_t at) {
+    const std::string_view opcode = now_->opcode;
+    const bool writes_nothing =
+        (opcode.starts_with("bar") && opcode.find(".red.") == std::string_view::npos) ||
+        opcode.starts_with("nanosleep");
+    bool is_written = false;
+    if (!now_->operands.empty() && !writes_nothing) {
+        const term& first = now_->operands[0];
+        const auto in = [&](const std::vector<term>& parts) {
+            return !parts.empty() && &it >= parts.data() && &it < parts.data() + parts.size();
+        };
+        is_written = &it == &first || (first.kind == term::vector && in(first.parts)) ||
+                     (!first.beside.empty() && it.text == first.beside && it.text != now_->guard);
+    }
+    (is_written ? uses_.back().writes : uses_.back().reads).push_back(at);
+}
+
 operand decoder::any_value(const term& it, std::size_t bytes) {
     switch (it.kind) {
         case term::sink:
@@ -101,8 +119,9 @@ operand decoder::any_value(const term& it, std::size_t bytes) {
     std::size_t index = 0;
     if (const register_place* const found = find_register(it.text, index)) {
         const std::size_t step = found->bytes == 0 ? 4 : found->bytes == 8 ? 256 : 128;
-        return {operand::place::frame, found->bytes, it.negated,
-                found->at + static_cast<std::int32_t>(step * index)};
+        const std::int32_t place = found->at + static_cast<std::int32_t>(step * index);
+        touch(it, place);
+        return {operand::place::frame, found->bytes, it.negated, place};
     }
     if (const std::int32_t at = special_register(it.text); at >= 0) {
         return {operand::place::special, 4, false, at};

@@ -47,6 +47,15 @@ using action = void (*)(warp&, const instruction&, lane_mask);
 /// False where the lanes have to wait; then `group::waits_for` says for what.
 using attempt = bool (*)(warp&, const instruction&, lane_mask, group&);
 
+/// Registers that an instruction reads and writes: where they lie, or where the mask of lanes is that have written them.
+struct register_use {
+    std::vector<std::int32_t> reads{}, writes{};
+    std::int32_t guard = -1;
+    /// What copies a value may copy one that is not there, as long as nothing else reads it. A selection has the two
+    /// values and the predicate as reads, -1 for numbers.
+    enum class kind : std::uint8_t { computes, copies, selects } is = kind::computes;
+};
+
 struct instruction {
     enum class kind : std::uint8_t { plain, blocking, branch, call, leave };
     kind is = kind::plain;
@@ -63,6 +72,7 @@ struct instruction {
     const function* callee = nullptr;
     std::vector<std::array<std::int32_t, 3>> copies{};  ///< parameters of a call: from, to, bytes
     std::string_view text{};
+    std::shared_ptr<const register_use> watches{};  ///< masks of registers that may be read before they are written
 };
 
 struct function {
@@ -73,6 +83,8 @@ struct function {
     std::vector<instruction> code{};
     std::vector<std::uint64_t> constants{};
     std::size_t frame_bytes = 0;
+    std::size_t watched_begin = 0;  ///< in the frame: a mask of lanes for each register that is watched
+    std::size_t watched = 0;
     std::size_t local_bytes = 0;
     std::size_t shared_bytes = 0;                  ///< static
     std::vector<std::size_t> parameter_offsets{};  ///< in the buffer of a launch, or in local memory

@@ -57,6 +57,7 @@ void prepare_warp(warp& w, block& in, int number, const cluster& all) {
     all_lanes.lanes = w.live;
     all_lanes.code = all.entry;
     w.groups.push_back(all_lanes);
+    turn{w, *in.in}.forget_registers(w.groups[0], ~lane_mask{0});
     w.special.resize(special_bytes / 8);
     const auto set = [&](special name, auto value) {
         auto* const at =

@@ -129,6 +129,7 @@ struct turn {
         g.at = 0;
         g.frame = frame;
         g.local = local;
+        forget_registers(g, m);
         enter(g);
     }
     void come_back(group& g, lane_mask m) {
@@ -150,6 +151,37 @@ struct turn {
         rest.at = at;
         w.groups[index].lanes &= ~others;
         w.groups.push_back(std::move(rest));
+    }
+
+    /// Of registers that may be read before they are written. An instruction that waits comes here again.
+    void watch(const instruction& i, lane_mask all_lanes, lane_mask m) const {
+        const register_use& use = *i.watches;
+        const auto mask = [&](std::int32_t at) -> lane_mask& {
+            return *reinterpret_cast<lane_mask*>(w.base[1] + at);
+        };
+        const auto read = [&](std::int32_t at, lane_mask lanes) {
+            if (const lane_mask missing = lanes & ~mask(at); missing != 0)
+                w.fail(std::countr_zero(missing), "reads a register that it has not written");
+        };
+        if (use.guard >= 0) read(use.guard, all_lanes);
+        lane_mask there = m;
+        if (use.is == register_use::kind::computes) {
+            for (const std::int32_t at : use.reads) read(at, m);
+        } else if (use.is == register_use::kind::copies) {
+            for (const std::int32_t at : use.reads) there &= mask(at);
+        } else if (!use.reads.empty()) {
+            if (use.reads[2] >= 0) read(use.reads[2], m);
+            const lane_mask first = read_predicate(w, i.o[3]);
+            if (use.reads[0] >= 0) there &= mask(use.reads[0]) | ~first;
+            if (use.reads[1] >= 0) there &= mask(use.reads[1]) | first;
+        }
+        for (const std::int32_t at : use.writes) mask(at) = (mask(at) & ~m) | there;
+    }
+    /// Lanes enter a function.
+    void forget_registers(const group& g, lane_mask m) const {
+        auto* const masks = reinterpret_cast<lane_mask*>(reinterpret_cast<std::byte*>(w.registers.data()) +
+                                                         g.frame + g.code->watched_begin);
+        for (std::size_t k = 0; k < g.code->watched; ++k) masks[k] &= ~m;
     }
 
     /// Runs a group for at most `steps` instructions; false if nothing could be done.
@@ -176,6 +208,7 @@ struct turn {
                 m &= i.guard_negated ? ~p : p;
             }
             w.current = &i;
+            if (i.watches) watch(i, g->lanes, m);
             executed += static_cast<std::uint64_t>(std::popcount(m));
             bool united = false;
             switch (i.is) {
