@@ -175,25 +175,34 @@ template <class Output, class Epilogue, int Count>
     return scaled;
 }
 
-/// As finish_chunk() for a chunk of a product of which all is inside of an aligned C.
+/// What is in C where a chunk of which all is inside of an aligned C will be, if beta asks for it.
+MP_ANY_EXECUTION_SPACE
+template <class Thread, class Output, class Epilogue>
+[[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE chunk<Output, output_chunk<Output>> load_inner_chunk(
+    Thread thread, const product_output<Output, Epilogue>& output, std::ptrdiff_t row,
+    std::ptrdiff_t column) {
+    if (same_value(output.beta, 0.0F)) return {};
+    const Output* const c = output.data + (row * output.stride + column);
+    return thread.load(chunk_at<output_chunk<Output>>(c));
+}
+
+/// As finish_chunk() for such a chunk, of an output that has a product.
 MP_ANY_EXECUTION_SPACE
 template <class Thread, class Output, class Epilogue>
 MP_HOST_DEVICE MP_ALWAYS_INLINE void finish_inner_chunk(Thread thread,
                                                         const product_output<Output, Epilogue>& output,
                                                         const float (&product)[output_chunk<Output>],
+                                                        const chunk<Output, output_chunk<Output>>& c,
                                                         std::ptrdiff_t row, std::ptrdiff_t column) {
     constexpr int count = output_chunk<Output>;
-    auto* const c = chunk_at<count>(output.data + (row * output.stride + column));
-    chunk<Output, count> before{};
-    if (!same_value(output.beta, 0.0F)) before = thread.load(static_cast<const chunk<Output, count>*>(c));
-    chunk<float, count> ended = scale_products(output, product, before);
+    chunk<float, count> ended = scale_products(output, product, c);
     MP_UNROLL
     for (int i = 0; i < count; ++i) {
         const std::ptrdiff_t epilogue_row = output.swapped ? column + i : row;
         const std::ptrdiff_t epilogue_column = output.swapped ? row : column + i;
         ended.values[i] = output.epilogue(ended.values[i], epilogue_row, epilogue_column);
     }
-    thread.store(c, round_results<Output>(ended));
+    thread.store(chunk_at<count>(output.data + (row * output.stride + column)), round_results<Output>(ended));
 }
 
 /// Neighbouring sums that a warp has in shared memory. Where there are eight of them, of eight lanes that are

@@ -71,45 +71,86 @@ struct warp_output {
     }
 
     /// Passes the sums through shared memory, 32 columns at a time, and ends them in chunks: with any
-    /// epilogue, beta and alignment. The loops are not unrolled, since that is long for an element.
+    /// epilogue, beta and alignment. The loop is not unrolled, since that is long for an element.
     MP_ANY_EXECUTION_SPACE
     template <class Thread, class Target, class Epilogue>
     MP_HOST_DEVICE MP_ALWAYS_INLINE static void write_sums(Thread thread, std::uint32_t at,
                                                            const float (&sum)[std::size_t{Columns / 2}],
                                                            std::ptrdiff_t row, std::ptrdiff_t column,
                                                            const product_output<Target, Epilogue>& c) {
-        using pair = chunk<float, 2>;
-        constexpr int count = output_chunk<Target>;
-        constexpr int chunks_across = part_columns / count;
+        using place = chunk_place<Target>;
         const simt::shared_pointer<float> part_at{at};
         const bool inner =
             c.aligned && c.has_product && row + epilogue_tile_rows <= c.rows && column + Columns <= c.columns;
+        // What is in C is on its way while the part before is ended.
+        chunk<Target, place::count> next[std::size_t{place::chunks}] = {};
+        const auto load_part = [&](std::ptrdiff_t first) {
+            MP_UNROLL
+            for (int n = 0; n < place::chunks; ++n) {
+                const place from(thread.lane(), n);
+                next[n] = load_inner_chunk(thread, c, row + from.row, first + from.column);
+            }
+        };
+        if (inner) load_part(column);
         MP_UNROLL_BY(1)
         for (int part = 0; part < Columns / part_columns; ++part) {
-            MP_UNROLL
-            for (int i = 0; i < Columns / 2; i += 2) {
-                if (i / (part_columns / 2) != part) continue;
-                const int n = i % (part_columns / 2);
-                const simt::fragment_coordinate place = simt::mma_c_coordinate(thread.lane(), n % 4);
-                const auto to = part_at + (place.row * part_pitch + n / 4 * 8 + place.position);
-                thread.store(to.template as<pair>(), pair{{sum[i], sum[i + 1]}});
-            }
+            store_part(thread, part_at, sum, part);
             thread.sync_warp();
-            MP_UNROLL_BY(1)
-            for (int n = 0; n < epilogue_tile_rows * chunks_across / simt::warp_size; ++n) {
-                const int number = n * simt::warp_size + thread.lane();
-                const int part_row = number / chunks_across;
-                const int position = number % chunks_across * count;
-                float product[std::size_t{count}];
-                load_chunk_of_sums(thread, part_at + (part_row * part_pitch + position), product);
-                const std::ptrdiff_t c_column = column + part * part_columns + position;
-                if (inner) {
-                    finish_inner_chunk(thread, c, product, row + part_row, c_column);
-                } else {
-                    finish_chunk(thread, c, product, row + part_row, c_column);
+            const std::ptrdiff_t first = column + part * part_columns;
+            if (inner) {
+                chunk<Target, place::count> before[std::size_t{place::chunks}];
+                MP_UNROLL
+                for (int n = 0; n < place::chunks; ++n) before[n] = next[n];
+                if (first + part_columns < column + Columns) load_part(first + part_columns);
+                MP_UNROLL
+                for (int n = 0; n < place::chunks; ++n) {
+                    const place to(thread.lane(), n);
+                    float product[std::size_t{place::count}];
+                    load_chunk_of_sums(thread, part_at + (to.row * part_pitch + to.column), product);
+                    finish_inner_chunk(thread, c, product, before[n], row + to.row, first + to.column);
+                }
+            } else {
+                MP_UNROLL_BY(1)
+                for (int n = 0; n < place::chunks; ++n) {
+                    const place to(thread.lane(), n);
+                    float product[std::size_t{place::count}];
+                    load_chunk_of_sums(thread, part_at + (to.row * part_pitch + to.column), product);
+                    finish_chunk(thread, c, product, row + to.row, first + to.column);
                 }
             }
             thread.sync_warp();
+        }
+    }
+
+private:
+    /// Place in a part of a lane's chunk number `n` of `chunks`.
+    template <class Target>
+    struct chunk_place {
+        static constexpr int count = output_chunk<Target>;
+        static constexpr int chunks_across = part_columns / count;
+        static constexpr int chunks = epilogue_tile_rows * chunks_across / simt::warp_size;
+
+        MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr chunk_place(int lane, int n)
+            : row((n * simt::warp_size + lane) / chunks_across),
+              column((n * simt::warp_size + lane) % chunks_across * count) {}
+
+        int row;
+        int column;
+    };
+
+    MP_ANY_EXECUTION_SPACE
+    template <class Thread>
+    MP_HOST_DEVICE MP_ALWAYS_INLINE static void store_part(Thread thread, simt::shared_pointer<float> part_at,
+                                                           const float (&sum)[std::size_t{Columns / 2}],
+                                                           int part) {
+        using pair = chunk<float, 2>;
+        MP_UNROLL
+        for (int i = 0; i < Columns / 2; i += 2) {
+            if (i / (part_columns / 2) != part) continue;  // registers have no numbers that are calculated
+            const int n = i % (part_columns / 2);
+            const simt::fragment_coordinate place = simt::mma_c_coordinate(thread.lane(), n % 4);
+            const auto to = part_at + (place.row * part_pitch + n / 4 * 8 + place.position);
+            thread.store(to.template as<pair>(), pair{{sum[i], sum[i + 1]}});
         }
     }
 };
