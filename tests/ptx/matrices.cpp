@@ -95,6 +95,47 @@ TEST_CASE("mma.sync of signed bytes: exact sums, modulo 2^32") {
     for (std::size_t i = 0; i < 128; ++i) CHECK(out[i] == (i == 4 * 15 + 2 ? 0x80000000 + 383 : 0x7FFFFFFF));
 }
 
+/// A in registers has 1 in row 11 of each warp at k = 5, as above; B in memory 2 at k = 5, column 6, of 8 columns: in the
+/// first half of k lines of 16 bytes, so it is the high half of word 26.
+std::string warpgroup_product(const std::string& fence) {
+    return kernel(R"(
+        .shared .align 128 .b8 room[256];
+        mov.u32 %r3, room;
+        shl.b32 %r4, %r1, 2;
+        add.u32 %r4, %r3, %r4;
+        setp.eq.u32 %p1, %r1, 26;
+        selp.b32 %r5, 0x40000000, 0, %p1;
+        setp.lt.u32 %p2, %r1, 64;
+        @%p2 st.shared.u32 [%r4], %r5;
+        )" + fence +
+                  R"(
+        bar.sync 0;
+        mov.b32 %r10, 0; mov.b32 %r12, 0; mov.b32 %r13, 0;
+        and.b32 %r6, %r1, 31;
+        setp.eq.u32 %p3, %r6, 14;
+        selp.b32 %r11, 0x3C000000, 0, %p3;
+        cvt.u64.u32 %rd3, %r3;
+        shr.u64 %rd3, %rd3, 4;
+        or.b64 %rd3, %rd3, 0x0000000800080000;
+        mov.f32 %f1, 0f3F000000; mov.f32 %f2, %f1; mov.f32 %f3, %f1; mov.f32 %f4, %f1;
+        setp.eq.u32 %p4, %r3, %r3;
+        wgmma.fence.sync.aligned;
+        wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f1, %f2, %f3, %f4}, {%r10, %r11, %r12, %r13}, %rd3, %p4, 1, 1,
+            0;
+        wgmma.commit_group.sync.aligned;
+        wgmma.wait_group.sync.aligned 0;
+        mul.wide.u32 %rd2, %r1, 16;
+        add.s64 %rd2, %rd1, %rd2;
+        st.global.v4.f32 [%rd2], {%f1, %f2, %f3, %f4};)");
+}
+
+TEST_CASE("wgmma: A in registers lies as that of mma.sync does; stores of B have to be fenced") {
+    const std::vector<float> out =
+        run(warpgroup_product("fence.proxy.async.shared::cta;"), std::vector<float>(512), 128);
+    for (std::size_t i = 0; i < 512; ++i) CHECK(out[i] == (i % 128 == 4 * 15 + 2 ? 2.5F : 0.5F));
+    CHECK(says(failure_of(warpgroup_product(""), std::vector<float>(512), 128), "no fence.proxy.async"));
+}
+
 TEST_CASE("matrix instructions want the whole warp") {
     const std::string text = kernel(
         "setp.lt.u32 %p1, %r1, 31;\n@!%p1 bra out;\nmov.u32 %r3, 0;\n"

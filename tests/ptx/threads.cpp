@@ -124,6 +124,20 @@ TEST_CASE("a barrier is needed where threads read what others wrote") {
     CHECK(says(failure_of(exchange("setp.lt.u32 %p1, %r1, 32; @%p1 bar.sync 0;"), words(64), 64), "written"));
 }
 
+TEST_CASE("barriers that count predicates") {
+    const auto all = [](const std::string& instructions) {
+        return run(kernel(std::string(own_word) + "setp.lt.u32 %p1, %r1, 40;\nmov.u32 %r2, 0;\n" +
+                          instructions + "\nst.global.u32 [%rd2], %r2;"),
+                   words(64), 64);
+    };
+    CHECK(all("bar.red.popc.u32 %r2, 1, %p1;") == words(64, 40));
+    CHECK(all("barrier.cta.red.popc.aligned.u32 %r2, 1, 64, !%p1;") == words(64, 24));
+    CHECK(all("bar.red.and.pred %p2, 0, %p1;\n@%p2 mov.u32 %r2, 1;") == words(64, 0));
+    CHECK(all("bar.red.or.pred %p2, 0, %p1;\n@%p2 mov.u32 %r2, 1;") == words(64, 1));
+    const std::string ordered = "bar.red.popc.u32 %r7, 0, %p1;";
+    CHECK(run(exchange("setp.lt.u32 %p1, %r1, 40;\n" + ordered), words(64), 64)[1] == 33);
+}
+
 TEST_CASE("threads that wait for ever are told with their lines") {
     const std::string half = kernel(
         "setp.lt.u32 %p1, %r1, 16;\n@%p1 bra here;\nbar.warp.sync -1;\nhere:\n"

@@ -21,13 +21,17 @@ void wake(cluster& all, wait reason) {
 namespace {
 
 void release(block& it, int number) {
-    const known all = it.barriers[static_cast<std::size_t>(number)].knows.take();
-    it.barriers[static_cast<std::size_t>(number)] = {};
+    block_barrier& barrier = it.barriers[static_cast<std::size_t>(number)];
+    const known all = barrier.knows.take();
+    const int votes = barrier.votes, voters = barrier.voters;
+    barrier = {};
     for (warp& w : it.warps) {
         for (group& g : w.groups) {
             if (g.waits_for != wait::block_barrier || g.barrier != number) continue;
             g.waits_for = wait::nothing;
             g.passed = true;
+            g.votes = votes;
+            g.voters = voters;
             learn(w, g.lanes, all);
         }
     }
@@ -49,12 +53,31 @@ void come(warp& w, lane_mask m, int number, int expected) {
     if (barrier.arrived == (expected == 0 ? w.in->live_threads : expected)) release(*w.in, number);
 }
 
-/// o: number, threads. detail: aligned, waits.
-bool block_barrier_operation(warp& w, const instruction& i, lane_mask m, group& g) {
-    if (g.passed) {
-        g.passed = false;
-        return true;
+/// What bar.red tells of the predicates of all threads.
+enum class reduction { none, count, all, any };
+
+/// Goes on behind a barrier.
+bool pass(warp& w, const instruction& i, lane_mask m, group& g) {
+    g.passed = false;
+    switch (static_cast<reduction>(i.detail[2])) {
+        case reduction::none:
+            break;
+        case reduction::count:
+            for_lanes(m, [&](int lane) { write_lane(w, i.o[2], lane, static_cast<std::uint64_t>(g.votes)); });
+            break;
+        case reduction::all:
+            write_predicate(w, i.o[2], m, g.votes == g.voters ? m : 0);
+            break;
+        case reduction::any:
+            write_predicate(w, i.o[2], m, g.votes != 0 ? m : 0);
+            break;
     }
+    return true;
+}
+
+/// o: number, threads, result, predicate. detail: aligned, waits, reduction.
+bool block_barrier_operation(warp& w, const instruction& i, lane_mask m, group& g) {
+    if (g.passed) return pass(w, i, m, g);
     if (i.detail[0] != 0 && !whole_warp_is_here(w, m, g)) return false;
     const std::uint64_t number = uniform(w, i.o[0], m);
     const std::uint64_t expected = i.o[1].is_used() ? uniform(w, i.o[1], m) : 0;
@@ -64,12 +87,15 @@ bool block_barrier_operation(warp& w, const instruction& i, lane_mask m, group& 
         come(w, m, static_cast<int>(number), static_cast<int>(expected));
         return true;
     }
+    if (i.detail[2] != 0) {
+        block_barrier& barrier = w.in->barriers[number];
+        barrier.votes += std::popcount(read_predicate(w, i.o[3]) & m);
+        barrier.voters += std::popcount(m);
+    }
     g.waits_for = wait::block_barrier;
     g.barrier = static_cast<int>(number);
     come(w, m, static_cast<int>(number), static_cast<int>(expected));
-    if (!g.passed) return false;
-    g.passed = false;
-    return true;
+    return g.passed && pass(w, i, m, g);
 }
 
 /// bar.warp.sync.
@@ -117,11 +143,23 @@ void decode_barrier(decoder& d, instruction& to) {
         return;
     }
     d.option("cta");
-    const std::string_view what = d.one_of({"sync", "arrive"});
+    const std::string_view what = d.one_of({"sync", "arrive", "red"});
     if (what.empty()) return;
-    to.detail = {d.option("aligned") || is_old ? 1 : 0, what == "sync" ? 1 : 0, 0, 0};
-    to.o[0] = d.value(0, 4);
-    if (d.operands() > 1) to.o[1] = d.value(1, 4);
+    to.detail = {d.option("aligned") || is_old ? 1 : 0, what == "arrive" ? 0 : 1, 0, 0};
+    std::size_t next = 0;
+    if (what == "red") {
+        const std::string_view how = d.one_of({"popc", "and", "or"});
+        if (how.empty() || d.type() != (how == "popc" ? "u32" : "pred"))
+            d.fail("expected .popc.u32, .and.pred or .or.pred");
+        to.detail[2] = static_cast<std::int32_t>(how == "popc"  ? reduction::count
+                                                 : how == "and" ? reduction::all
+                                                                : reduction::any);
+        to.o[2] = how == "popc" ? d.value(next++, 4) : d.predicate(next++);
+    }
+    to.o[0] = d.value(next++, 4);
+    const bool has_count = d.operands() > next + (what == "red" ? 1 : 0);
+    if (has_count) to.o[1] = d.value(next++, 4);
+    if (what == "red") to.o[3] = d.predicate(next);
     to.try_run = &block_barrier_operation;
 }
 

@@ -213,7 +213,7 @@ void decoder::decode(const statement& it) {
         const std::string_view last = words_.empty() ? std::string_view{} : words_.back().first;
         std::string name(first);
         if (last == "f32" || last == "f64") name += "/float";
-        if (last == "pred") name += "/pred";
+        if (last == "pred" && first != "bar" && first != "barrier") name += "/pred";
         if (last.ends_with("f16") || last.ends_with("f16x2")) name += "/half";
         if (std::ranges::find(words_, std::pair(std::string_view("cc"), false)) != words_.end())
             name += "/carry";

@@ -129,6 +129,7 @@ struct group {
     wait waits_for = wait::nothing;
     bool passed = false;  ///< what it waited for has happened
     int barrier = 0;
+    int votes = 0, voters = 0;  ///< what bar.red at that barrier told
     std::vector<call_link> stack{};
 };
 
@@ -168,6 +169,7 @@ struct warp {
 struct block_barrier {
     int arrived = 0;
     int expected = 0;  ///< 0: all threads
+    int votes = 0, voters = 0;  ///< of bar.red
     gathering knows{};
 };
 

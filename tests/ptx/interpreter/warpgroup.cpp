@@ -91,7 +91,8 @@ void note_operand(warp& w, const descriptor& from, std::uint32_t first, std::uin
     }
 }
 
-/// detail: types of A and B, columns, flags (1: A transposed, 2: B transposed). list: sums.
+/// detail: types of A and B, columns, flags (1: A transposed, 2: B transposed, 4: A in registers). list: sums, registers
+/// of A.
 struct product {
     const instruction* what;
     std::size_t frame;
@@ -104,10 +105,26 @@ struct product {
         const instruction* const now = w.current;
         w.current = what;
         const auto row = static_cast<std::uint32_t>(w.number % 4 * 16);
-        a = read_operand(w, a_from, row, 16, (what->detail[3] & 1) != 0);
+        a = (what->detail[3] & 4) != 0 ? read_registers(w)
+                                       : read_operand(w, a_from, row, 16, (what->detail[3] & 1) != 0);
         b = read_operand(w, b_from, 0, static_cast<std::uint32_t>(what->detail[2]),
                          (what->detail[3] & 2) != 0);
         w.current = now;
+    }
+
+    /// Word k of a lane has bytes 4 (l % 4) of row l / 4; every second one 8 rows, every second pair 16 bytes later.
+    [[nodiscard]] std::vector<std::byte> read_registers(const warp& w) const {
+        std::vector<std::byte> result(16 * depth_bytes);
+        for (std::size_t k = 0; k < 4; ++k) {
+            const operand& from = what->list[static_cast<std::size_t>(what->detail[2]) / 2 + k];
+            const auto* const words = reinterpret_cast<const std::uint32_t*>(
+                reinterpret_cast<const std::byte*>(w.registers.data()) + frame + from.at);
+            for (std::size_t lane = 0; lane < warp_lanes; ++lane) {
+                const std::size_t row = lane / 4 + k % 2 * 8, byte = lane % 4 * 4 + k / 2 * 16;
+                std::memcpy(result.data() + row * depth_bytes + byte, &words[lane], 4);
+            }
+        }
+        return result;
     }
 
     void note_operands(warp& w) const {
@@ -115,7 +132,8 @@ struct product {
         w.current = what;
         const stamp done = tick(w, unit_of_warp(w), w.unit_clock);
         const auto row = static_cast<std::uint32_t>(w.number % 4 * 16);
-        note_operand(w, a_from, row, 16, (what->detail[3] & 1) != 0, *knows, done);
+        if ((what->detail[3] & 4) == 0)
+            note_operand(w, a_from, row, 16, (what->detail[3] & 1) != 0, *knows, done);
         note_operand(w, b_from, 0, static_cast<std::uint32_t>(what->detail[2]), (what->detail[3] & 2) != 0,
                      *knows, done);
         w.current = now;
@@ -153,9 +171,8 @@ bool begin_product(warp& w, const instruction& i, lane_mask m, group& g) {
     if (!w.products_fenced) w.fail(0, "begins a product without wgmma.fence before it");
     const lane_mask adds = read_predicate(w, i.o[2]);
     if (adds != 0 && adds != ~lane_mask{0}) w.fail(0, "adds in some lanes only");
-    product it{
-        &i,        g.frame,           descriptor(uniform(w, i.o[0], m)), descriptor(uniform(w, i.o[1], m)),
-        adds != 0, knowledge_of(w, m)};
+    const descriptor a_from(i.o[0].is_used() ? uniform(w, i.o[0], m) : 0), b_from(uniform(w, i.o[1], m));
+    product it{&i, g.frame, a_from, b_from, adds != 0, knowledge_of(w, m)};
     if (w.in->in->random.below(2) == 0) it.read(w);
     if (w.products.empty()) w.products.emplace_back();
     w.products.back().emplace_back([it, &w]() mutable { it.finish(w); });
@@ -213,13 +230,25 @@ void decode(decoder& d, instruction& to) {
     }
     to.list = d.elements(0, 4);
     if (to.list.size() != static_cast<std::size_t>(columns) / 2) d.fail("another number of sums");
-    if (d.at(1).kind == term::vector) return;  // A in registers
-    to.o[0] = d.value(1, 8);
+    const bool a_in_registers = d.at(1).kind == term::vector;
+    if (a_in_registers) {
+        const std::vector<operand> words = d.elements(1, 4);
+        if (words.size() != 4) d.fail("another number of registers of A");
+        for (const operand& it : words) {
+            if (it.in != operand::place::frame || it.bytes != 4) d.fail("expected registers of 32 bits");
+        }
+        to.list.insert(to.list.end(), words.begin(), words.end());
+    } else {
+        to.o[0] = d.value(1, 8);
+    }
     to.o[1] = d.value(2, 8);
     to.o[2] = d.predicate(3);
     if (d.integer(4) != 1 || d.integer(5) != 1) d.fail("operands are not negated here");
-    std::int32_t flags = 0;
-    if (bytes_of(a) == 2) flags = (d.integer(6) != 0 ? 1 : 0) | (d.integer(7) != 0 ? 2 : 0);
+    std::int32_t flags = a_in_registers ? 4 : 0;
+    // Only what is read from memory can be transposed.
+    if (bytes_of(a) == 2 && !a_in_registers)
+        flags = (d.integer(6) != 0 ? 1 : 0) | (d.integer(7) != 0 ? 2 : 0);
+    if (bytes_of(a) == 2 && a_in_registers) flags |= d.integer(6) != 0 ? 2 : 0;
     to.detail = {static_cast<std::int32_t>(a), static_cast<std::int32_t>(b), columns, flags};
     to.try_run = &begin_product;
 }
