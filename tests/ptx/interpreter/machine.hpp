@@ -72,7 +72,8 @@ struct instruction {
     const function* callee = nullptr;
     std::vector<std::array<std::int32_t, 3>> copies{};  ///< parameters of a call: from, to, bytes
     std::string_view text{};
-    std::shared_ptr<const register_use> watches{};  ///< masks of registers that may be read before they are written
+    std::shared_ptr<const register_use>
+        watches{};  ///< masks of registers that may be read before they are written
 };
 
 struct function {
@@ -168,7 +169,7 @@ struct warp {
 
 struct block_barrier {
     int arrived = 0;
-    int expected = 0;  ///< 0: all threads
+    int expected = 0;           ///< 0: all threads
     int votes = 0, voters = 0;  ///< of bar.red
     gathering knows{};
 };
