@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "blocks.hpp"
 
+#include <mp/error.hpp>
+#include <mp/tensor_core.hpp>
+
 #include <array>
 #include <string>
 #include <utility>
@@ -38,7 +41,35 @@ public:
         return report_on(values, threads);
     }
 
+    void multiply(const quantized& right, int architecture, float* c, int threads) const override {
+        const bool has_blocks = architecture >= static_cast<int>(mp::arch::sm_100);
+        if (!has_blocks || !multiply_by_any<mp::mxfp8_e4m3, mp::mxfp8_e5m2, mp::mxfp6_e2m3, mp::mxfp6_e3m2,
+                                            mp::mxfp4, mp::nvfp4>(right, c, threads)) {
+            throw mp::argument_error("the tensor cores of sm_" + std::to_string(architecture) +
+                                     " do not multiply these block formats");
+        }
+    }
+    [[nodiscard]] const Blocks& blocks() const { return blocks_; }
+
 private:
+    template <class... Rights>
+    bool multiply_by_any(const quantized& right, float* c, int threads) const {
+        return (multiply_by<Rights>(right, c, threads) || ...);
+    }
+    /// All architectures that multiply blocks have one arithmetic.
+    template <class Right>
+    bool multiply_by(const quantized& right, float* c, int threads) const {
+        if constexpr (mp::block_scaled_rule_of<Blocks, Right>(mp::arch::sm_100).products != 0) {
+            const auto* const other = dynamic_cast<const quantized_as<Right>*>(&right);
+            if (other == nullptr) return false;
+            mp::gemm(mp::emulated<mp::arch::sm_100>{.threads = threads}, 1.0F, blocks_, other->blocks(), 0.0F,
+                     mp::row_major(c, rows(), right.columns()));
+            return true;
+        } else {
+            return false;
+        }
+    }
+
     template <class Value>
     mp::quantization_report report_on(const Value* values, int threads) const {
         return mp::report_quantization(mp::cpu{.threads = threads}, mp::row_major(values, rows(), columns()),

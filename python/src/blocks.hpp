@@ -29,6 +29,9 @@ public:
     virtual void dequantize(float* to, int threads) const = 0;
     [[nodiscard]] virtual mp::quantization_report report(const float* values, int threads) const = 0;
     [[nodiscard]] virtual mp::quantization_report report(const double* values, int threads) const = 0;
+    /// c = this matrix times the other, row-major, as the tensor cores of an architecture multiply them. Throws
+    /// mp::argument_error for what they do not multiply.
+    virtual void multiply(const quantized& right, int architecture, float* c, int threads) const = 0;
 };
 
 struct block_row {

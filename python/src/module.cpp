@@ -336,6 +336,15 @@ NB_MODULE(_core, m) {
                  const nb::gil_scoped_release others;
                  q.dequantize(static_cast<float*>(to.data()), threads);
              })
+        .def("multiply",
+             [](const quantized& a, const quantized& b, int architecture, const target& c, int threads) {
+                 check_bytes(c.nbytes(),
+                             sizeof(float) * static_cast<std::size_t>(a.rows()) *
+                                 static_cast<std::size_t>(b.columns()),
+                             "c");
+                 const nb::gil_scoped_release others;
+                 a.multiply(b, architecture, static_cast<float*>(c.data()), threads);
+             })
         .def("report", [](const quantized& q, const source& x, int threads) {
             return with_floats(x, [&](const auto* values) {
                 check_bytes(x.size(),

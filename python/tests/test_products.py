@@ -93,7 +93,43 @@ def test_gpus_differ_and_all_are_close():
     assert mp.matmul(np.ones((2, 0), np.float16), np.ones((0, 3), np.float16), "A100").tolist() == [[0] * 3] * 2
 
 
+@pytest.mark.parametrize("left, right, products, kept", [
+    ("nvfp4", "nvfp4", 64, 35), ("mxfp4", "mxfp4", 64, 35), ("mxfp8_e4m3", "mxfp8_e4m3", 32, 25), ("mxfp8_e4m3", "mxfp4", 32, 25),
+])
+def test_block_formats_have_the_bits_of_the_published_model(left, right, products, kept):
+    generator = np.random.default_rng(7)
+    scale = {"tensor_scale": 1.0} if left == "nvfp4" else {}
+    a = mp.quantize(generator.standard_normal((3, 192)), left, **scale)
+    b = mp.quantize(generator.standard_normal((192, 5)), right, direction="along_columns", **scale)
+    got = mp.matmul(a, b, "B200")
+    x, y = a.elements.astype(np.float64), b.elements.astype(np.float64)
+    s, t = a.scales.astype(np.float64), b.scales.astype(np.float64)
+    block = a.format.block_size
+    for i in range(3):
+        for j in range(5):
+            acc = Fraction(0)
+            for k in range(0, 192, products):
+                terms = [(acc, exponent(acc))] if acc else []
+                step = 16 if products == 64 else 1  # products that are added exactly
+                for p in range(k, k + products, step):
+                    scales = Fraction(s[i, p // block]) * Fraction(t[j, p // block])
+                    of_scales = exponent(Fraction(s[i, p // block])) + exponent(Fraction(t[j, p // block]))
+                    parts = [Fraction(x[i, q]) * Fraction(y[q, j]) for q in range(p, p + step)]
+                    if any(parts):
+                        e = of_scales if step == 16 else of_scales + sum(
+                            max(exponent(Fraction(v)), -6 if name == "mxfp8_e4m3" else 0)
+                            for v, name in ((x[i, p], left), (y[p, j], right)))
+                        terms.append((sum(parts) * scales, e))
+                unit = Fraction(2) ** (max(e for _, e in terms) - kept)
+                total = sum(cut(v, unit) for v, _ in terms)
+                acc = cut(total, Fraction(2) ** (exponent(total) - 23)) if total else Fraction(0)
+            assert got[i, j] == np.float32(float(acc))
+    assert got.dtype == np.float32
+    np.testing.assert_array_equal(got, mp.matmul(a, b, "RTX 5090", threads=2))
+
+
 ONE = np.ones((2, 2), np.float16)
+ROWS, COLUMNS = mp.quantize(ONE, "mxfp4"), mp.quantize(ONE, "mxfp4", direction="along_columns")
 
 
 @pytest.mark.parametrize("call, error, words", [
@@ -107,6 +143,11 @@ ONE = np.ones((2, 2), np.float16)
     (lambda: mp.matmul(ONE, ONE, "H100", float8_unit="fast"), ValueError, "float8_unit is 'fast'"),
     (lambda: mp.matmul(mp.round_to(ONE, "float8_e5m2"), mp.round_to(ONE, "float8_e5m2"), "H100", promotion_interval=33), ValueError,
      "promotion_interval is 33; it must be zero or a positive multiple of 32"),
+    (lambda: mp.matmul(ROWS, ONE, "B200"), TypeError, "a and b must both be BlockScaled"),
+    (lambda: mp.matmul(ROWS, COLUMNS, "H100"), ValueError, "sm_90 do not multiply these block formats"),
+    (lambda: mp.matmul(ROWS, ROWS, "B200"), ValueError, "b.direction\\(\\) is 'along_rows'"),
+    (lambda: mp.matmul(ROWS, COLUMNS, "B200", accumulate="float16"), ValueError, "accumulate must be float32"),
+    (lambda: mp.matmul(mp.quantize(ONE, "mxint8"), COLUMNS, "B200"), ValueError, "do not multiply these block formats"),
 ])
 def test_errors_name_the_argument(call, error, words):
     with pytest.raises(error, match=words):
