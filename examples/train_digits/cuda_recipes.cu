@@ -54,7 +54,9 @@ training_record train_unscaled(const training_task& task) {
 
 constexpr recipe recipes[] = {
     {"fp32", "fp32 in TF32", train_unscaled<float, float>, false, true},
+#if !defined(MP_EXAMPLE_FEW_RECIPES)
     {"fp16", "fp16 alone", train_unscaled<half, half>},
+#endif
     {"fp16-master", "fp16, master weights", train_unscaled<half, float>},
     {"fp16-static", "fp16, masters, static scale",
      [](const training_task& task) {
@@ -69,8 +71,10 @@ constexpr recipe recipes[] = {
                                            true);
      },
      true},
+#if !defined(MP_EXAMPLE_FEW_RECIPES)
     {"bf16-master", "bf16, master weights", train_unscaled<bfloat16, float>},
     {"bf16", "bf16 alone", train_unscaled<bfloat16, bfloat16>},
+#endif
 };
 
 }  // namespace

@@ -40,18 +40,18 @@ training_record train(const training_task& task) {
 
 namespace ac = mp::autocast;
 constexpr recipe recipes[] = {
-// All of them take minutes to compile.
+// All of them take minutes to compile, and those under autocast longest.
 #if !defined(MP_EXAMPLE_FEW_RECIPES)
     {"fp32", "float throughout", train<float, ac::off, float, false>},
     {"amp_bf16", "float under autocast, which computes in bfloat16 what PyTorch's does",
      train<float, ac::by_region, float, false, mp::precision::bf16>},
-#endif
     {"amp_fp16", "float under autocast, which computes in half, with dynamic loss scaling",
      train<float, ac::by_region, float, true, mp::precision::fp16>},
-#if !defined(MP_EXAMPLE_FEW_RECIPES)
     {"bf16", "bfloat16 with float master weights", train<mp::bfloat16, ac::off, float, false>},
+#endif
     {"fp16", "half with float master weights and dynamic loss scaling",
      train<mp::half, ac::off, float, true>},
+#if !defined(MP_EXAMPLE_FEW_RECIPES)
     {"fp16_alone", "half weights without masters, no loss scaling",
      train<mp::half, ac::off, mp::half, false>},
 #endif
