@@ -144,10 +144,10 @@ private:
                 thread.prefetch_map(b_map);
             }
         }
+        // Nothing passes through memory here but barrier objects.
         if constexpr (ClusterBlocks == 1) {
             thread.sync_block();
         } else {
-            // Nothing has passed through memory but barrier objects.
             thread.sync_cluster_relaxed();
         }
         // All lanes of a warp have the same, and the compiler is to know it.
@@ -159,12 +159,10 @@ private:
             thread.template setmaxnreg_increase<232>();
             multiply_tiles(thread, group - 1);
         }
-        // A block must not leave while others still arrive at its barriers: this orders it after their
-        // arrivals. The copying lane reconverges with its warp first.
-        thread.sync_warp();
-        if constexpr (ClusterBlocks == 1) {
-            thread.sync_block();
-        } else {
+        // A block must not leave while others still arrive at its barriers: not relaxed, so that they have. The
+        // copying lane reconverges with its warp first.
+        if constexpr (ClusterBlocks != 1) {
+            thread.sync_warp();
             thread.sync_cluster();
         }
     }
