@@ -97,8 +97,8 @@ TEST_CASE("a product whose k is split has the bits of its slices, added in order
         std::vector<float> workspace(plan.workspace_size());
         matrix<mp::half> c(rows, columns, orders[1], 0, 1, draw);
         mp::gemm(gpu, plan, 2, a.view, b.view, 0, c.view, mp::relu_epilogue{}, std::span(workspace));
-        // 11 steps of 32, divided so that the last slice gets what is left.
-        const std::ptrdiff_t share = (11 + splits - 1) / splits * 32;
+        // 6 steps of 64, divided so that the last slice gets what is left.
+        const std::ptrdiff_t share = (6 + splits - 1) / splits * 64;
         std::vector<float> total(rows * columns);
         std::vector<float> slice(rows * columns);
         for (std::ptrdiff_t begin = 0; begin < k; begin += share) {

@@ -88,6 +88,24 @@ TEST_CASE("other kernels refuse tiles that they do not have") {
         "type: 128x256 in clusters of 2, 128x128");
 }
 
+TEST_CASE("plans know how many blocks have room in the shared memory of a multiprocessor") {
+    // Of 128 x 128 three stages fit twice in 100 KiB, four do not.
+    CHECK(mp::detail::stages_that_fit(80, 16384, 4, 2) == 4);
+    CHECK(mp::detail::stages_that_fit(90, 16384, 4, 2) == 4);
+    for (const int capability : {86, 89, 120, 121}) {
+        CHECK(mp::detail::stages_that_fit(capability, 16384, 4, 2) == 3);
+        CHECK(mp::detail::stages_that_fit(capability, 24576, 4, 1) == 4);
+    }
+    // A device with less shared memory than its code was compiled for.
+    constexpr auto mma = gpu_gemm_kernel::mma;
+    mp::gpu_properties gpu{80, 100, false, 80};
+    CHECK(mp::plan_gemm<mp::half, mma>(gpu, 1280, 1280, 512).kernel_name() == "mma.128x128x32");
+    gpu.shared_bytes = 100 << 10;
+    CHECK(mp::detail::tiles_of<mp::half>(mma)[0].fits(gpu));
+    CHECK(!mp::detail::tiles_of<mp::half>(mma)[1].fits(gpu));
+    CHECK(mp::plan_gemm<mp::half, mma>(gpu, 1280, 2560, 512).kernel_name() == "mma.128x256x32");
+}
+
 /// The largest error of an epilogue in a product on the simulated GPU, in units of the last place.
 template <class Epilogue, class Exact>
 double epilogue_error(const Epilogue& epilogue, std::vector<float>& results, Exact exact) {

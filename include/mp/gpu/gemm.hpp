@@ -41,6 +41,13 @@ concept gpu_gemm_output = !std::is_const_v<Value> && (reduced<Value> || std::sam
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
+/// The plan with the kernel that is taken where wgmma does not take the matrices.
+template <class Input>
+[[nodiscard]] gpu_gemm_plan without_warpgroups(const gpu_gemm_plan& plan) {
+    return plan_with_kernel<Input>(plan.gpu, best_kernel<Input>(plan.gpu.capability), plan.rows, plan.columns,
+                                   plan.k, plan.batch, {.splits = plan.splits});
+}
+
 template <gpu_gemm_kernel Asked, class Executor, class A, class B, class Output, class Epilogue>
 void launch_plan(const Executor& exec, const gpu_gemm_plan& plan,
                  const product_problem<A, B, Output, Epilogue>& problem) {
@@ -48,26 +55,32 @@ void launch_plan(const Executor& exec, const gpu_gemm_plan& plan,
     if constexpr (has(gpu_gemm_kernel::mma)) {
         if (plan.kernel == gpu_gemm_kernel::mma) {
             mma_tiles<A>::call_for(plan, [&]<class Tile>() {
-                launch_layouts<mma_policy, Tile>("mp::gemm", exec, problem, no_scales{}, plan.batch);
+                launch_layouts<mma_policy, Tile>("mp::gemm", exec, plan, problem, no_scales{});
             });
         }
     }
     if constexpr (has(gpu_gemm_kernel::wgmma)) {
-        if (plan.kernel == gpu_gemm_kernel::wgmma)
+        if (plan.kernel == gpu_gemm_kernel::wgmma) {
+            if constexpr (Asked == gpu_gemm_kernel::automatic) {
+                if (problem.c.has_product && !(warpgroups_take(problem.a) && warpgroups_take(problem.b))) {
+                    // The plan was made for matrices that lie otherwise; the other kernel has the same bits.
+                    return launch_plan<Asked>(exec, without_warpgroups<A>(plan), problem);
+                }
+            }
             run_warpgroups("mp::gemm", exec, plan, problem, no_scales{});
+        }
     }
     if constexpr (has(gpu_gemm_kernel::wmma)) {
         static_assert(sizeof(A) != 1, "mp::gemm: nvcuda::wmma does not multiply 8 bits; mma and wgmma do");
         if constexpr (sizeof(A) != 1) {
             if (plan.kernel == gpu_gemm_kernel::wmma) {
-                launch_layouts<wmma_policy, wmma_tile_128>("mp::gemm", exec, problem, no_scales{},
-                                                           plan.batch);
+                launch_layouts<wmma_policy, wmma_tile_128>("mp::gemm", exec, plan, problem, no_scales{});
             }
         }
     }
     if constexpr (has(gpu_gemm_kernel::simt)) {
         if (plan.kernel == gpu_gemm_kernel::simt) {
-            launch_layouts<simt_policy, simt_tile_64>("mp::gemm", exec, problem, no_scales{}, plan.batch);
+            launch_layouts<simt_policy, simt_tile_64>("mp::gemm", exec, plan, problem, no_scales{});
         }
     }
 }
@@ -143,9 +156,10 @@ template <gpu_gemm_kernel Asked, class Executor, class A, class B>
     using input = std::remove_const_t<A>;
     const gpu_properties gpu = properties_of(exec);
     bool take = false;
-    if constexpr (Asked == gpu_gemm_kernel::prefer_wgmma) take = warpgroups_take(a, b, strides);
-    return plan_with_kernel<input>(gpu, resolve_kernel<input, Asked>(gpu, take), a.rows, b.columns, a.columns,
-                                   count, options);
+    if constexpr (may_take_warpgroups<input, Asked>)
+        take = gpu.has_warpgroups && warpgroups_take(a, b, strides);
+    const gpu_gemm_kernel kernel = resolve_kernel<input, Asked>(gpu, take, a.rows, b.columns, count);
+    return plan_with_kernel<input>(gpu, kernel, a.rows, b.columns, a.columns, count, options);
 }
 
 template <class Value>
@@ -252,12 +266,12 @@ template <gpu_gemm_input Input, gpu_gemm_kernel Kernel = gpu_gemm_kernel::automa
     return plan_gemm<Input, Kernel>(properties_of(exec), rows, columns, k, batch, options);
 }
 
-/// Overload from the matrices themselves, so that prefer_wgmma knows how they lie. The plan is for
-/// all matrices of these shapes, but where it has taken wgmma only for those that are aligned like these.
+/// Overload from the matrices themselves, which knows how they lie, and so whether wgmma takes them. The plan is for
+/// all matrices of these shapes. Where it has taken wgmma, others than those that are aligned like these are multiplied
+/// by another kernel, to the same bits, or refused if wgmma was asked for.
 ///
-///     constexpr auto kernel = mp::gpu_gemm_kernel::prefer_wgmma;
-///     const mp::gpu_gemm_plan plan = mp::plan_gemm<kernel>(stream, a, b);
-///     mp::gemm<kernel>(stream, plan, 1, a, b, 0, c);
+///     const mp::gpu_gemm_plan plan = mp::plan_gemm(stream, a, b);
+///     mp::gemm(stream, plan, 1, a, b, 0, c);
 template <gpu_gemm_kernel Kernel = gpu_gemm_kernel::automatic, gpu_executor Executor, gpu_gemm_input A,
           gpu_gemm_input B>
 [[nodiscard]] gpu_gemm_plan plan_gemm(const Executor& exec, matrix_view<A> a, matrix_view<B> b,

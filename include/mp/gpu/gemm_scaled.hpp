@@ -30,9 +30,9 @@ void launch_scaled_plan(std::string_view function, const Executor& exec, const g
         // Where mma.sync goes through half, large tiles take more registers than there are.
         if (plan.kernel == gpu_gemm_kernel::mma && plan.tile_columns == 128 &&
             !multiplies_float8_as_half(plan.gpu.capability)) {
-            launch_layouts<scaled_mma_policy, float8_tile_128>(function, exec, problem, scales, plan.batch);
+            launch_layouts<scaled_mma_policy, float8_tile_128>(function, exec, plan, problem, scales);
         } else if (plan.kernel == gpu_gemm_kernel::mma) {
-            launch_layouts<scaled_mma_policy, mma_tile_64>(function, exec, problem, scales, plan.batch);
+            launch_layouts<scaled_mma_policy, mma_tile_64>(function, exec, plan, problem, scales);
         }
     }
     if constexpr (has(gpu_gemm_kernel::wgmma)) {
@@ -40,7 +40,7 @@ void launch_scaled_plan(std::string_view function, const Executor& exec, const g
     }
     if constexpr (has(gpu_gemm_kernel::simt)) {
         if (plan.kernel == gpu_gemm_kernel::simt) {
-            launch_layouts<scaled_simt_policy, simt_tile_64>(function, exec, problem, scales, plan.batch);
+            launch_layouts<scaled_simt_policy, simt_tile_64>(function, exec, plan, problem, scales);
         }
     }
 }

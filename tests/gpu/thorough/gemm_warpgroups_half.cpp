@@ -18,6 +18,7 @@
 namespace {
 
 using gpu_gemm_test::check;
+using gpu_gemm_test::matrix;
 using gpu_gemm_test::normal_numbers;
 using gpu_gemm_test::orders;
 using mp::arch;
@@ -132,7 +133,7 @@ TEST_CASE("few tiles are small ones, so that more of the device has work") {
     CHECK(mp::plan_gemm<mp::float8_e4m3fn, wgmma>(gpu, 64, 8192, 8192).kernel_name() == "wgmma.128x128x128");
 }
 
-TEST_CASE("wgmma is taken automatically where that was asked for, and the device and the matrices allow it") {
+TEST_CASE("wgmma is taken automatically where the device and the matrices allow it") {
     constexpr auto either = gpu_gemm_kernel::prefer_wgmma;
     const std::vector<mp::half> halves(1000);
     const std::vector<mp::tfloat32> floats(1000);
@@ -155,9 +156,7 @@ TEST_CASE("wgmma is taken automatically where that was asked for, and the device
     CHECK(batched(64, 0) == gpu_gemm_kernel::wgmma);
     CHECK(batched(64, 65) == gpu_gemm_kernel::mma);
     CHECK(batched(-64, 64) == gpu_gemm_kernel::mma);
-    // Neither plain `automatic`, nor a plan that knows no matrices, nor another device takes it.
-    CHECK(mp::plan_gemm(gpu, mp::row_major(begin, 8, 8), mp::row_major(begin, 8, 8)).kernel ==
-          gpu_gemm_kernel::mma);
+    // Neither a plan that knows no matrices, nor another device takes it.
     CHECK(mp::plan_gemm<mp::half, either>(gpu, 8, 8, 8).kernel == gpu_gemm_kernel::mma);
     CHECK(mp::plan_gemm<either>(mp::simulated_gpu<arch::sm_80>{}, mp::row_major(begin, 8, 8),
                                 mp::row_major(begin, 8, 8))
@@ -166,10 +165,54 @@ TEST_CASE("wgmma is taken automatically where that was asked for, and the device
     using executor = mp::simulated_gpu<arch::sm_90>;
     static_assert(mp::detail::has_kernel<executor, mp::half, either>(gpu_gemm_kernel::wgmma));
     static_assert(mp::detail::has_kernel<executor, mp::half, either>(gpu_gemm_kernel::mma));
-    static_assert(
-        !mp::detail::has_kernel<executor, mp::half, gpu_gemm_kernel::automatic>(gpu_gemm_kernel::wgmma));
+    constexpr auto automatic = gpu_gemm_kernel::automatic;
+    static_assert(mp::detail::has_kernel<executor, mp::half, automatic>(gpu_gemm_kernel::wgmma));
+    static_assert(!mp::detail::has_kernel<executor, mp::float8_e4m3fn, automatic>(gpu_gemm_kernel::wgmma));
+    static_assert(!mp::detail::has_kernel<executor, float, automatic>(gpu_gemm_kernel::wgmma));
     static_assert(
         !mp::detail::has_kernel<mp::simulated_gpu<arch::sm_89>, mp::half, either>(gpu_gemm_kernel::wgmma));
+}
+
+TEST_CASE("automatic plans take what is fastest by estimate: wgmma, unless there are few tiles, or 8 bits") {
+    const auto kernel = [](std::ptrdiff_t rows, std::ptrdiff_t columns, std::ptrdiff_t k, auto input) {
+        using value = decltype(input);
+        const value* const begin = reinterpret_cast<const value*>(std::uintptr_t{4096});  // is not read
+        return mp::plan_gemm(mp::simulated_gpu<arch::sm_90>{}, mp::row_major(begin, rows, k),
+                             mp::column_major(begin, k, columns))
+            .kernel_name();
+    };
+    CHECK(kernel(8192, 8192, 8192, mp::half()) == "wgmma.128x256x64.cluster2");
+    CHECK(kernel(1024, 1024, 8192, mp::half()) == "wgmma.128x128x64");
+    CHECK(kernel(4096, 4096, 4096, mp::tfloat32()) == "wgmma.128x256x32.cluster2");
+    CHECK(kernel(8192, 8192, 8191, mp::half()) == "mma.128x256x32");
+    CHECK(kernel(64, 4096, 4096, mp::half()) == "mma.64x64x32");
+    CHECK(kernel(8192, 8192, 8192, mp::float8_e4m3fn()) == "mma.128x128x64");
+}
+
+TEST_CASE(
+    "slices of k are the same by all kernels, and an automatic plan takes matrices that lie otherwise") {
+    normal_numbers draw(12);
+    const mp::simulated_gpu<arch::sm_90> gpu{.seed = 4};
+    const matrix<mp::half> a(130, 450, orders[0], 0, gpu_gemm_test::aligned_lines, draw);
+    const matrix<mp::half> b(450, 140, orders[1], 0, gpu_gemm_test::aligned_lines, draw);
+    matrix<mp::half> shifted(130, 450, orders[0], 1, 2, draw);
+    for (std::ptrdiff_t i = 0; i < 130; ++i) {
+        for (std::ptrdiff_t j = 0; j < 450; ++j) shifted.view(i, j) = a.view(i, j);
+    }
+    for (const int splits : {1, 3, 5}) {
+        auto plan = mp::plan_gemm(gpu, a.view, b.view, {.splits = splits});
+        plan.kernel = gpu_gemm_kernel::wgmma;
+        plan.tile_k = 64;
+        gpu_gemm_test::take_clusters<mp::half>(plan, 1);
+        std::vector<float> workspace(plan.workspace_size());
+        matrix<float> by_warpgroups(130, 140, orders[0], 0, 0, draw);
+        matrix<float> by_warps(130, 140, orders[0], 0, 0, draw);
+        mp::gemm(gpu, plan, 1, a.view, b.view, 0, by_warpgroups.view, mp::identity_epilogue{},
+                 std::span(workspace));
+        mp::gemm(gpu, plan, 1, shifted.view, b.view, 0, by_warps.view, mp::identity_epilogue{},
+                 std::span(workspace));
+        CHECK(gpu_gemm_test::same(by_warpgroups, by_warps));
+    }
 }
 
 TEST_CASE("what wgmma and TMA do not take is refused by name") {

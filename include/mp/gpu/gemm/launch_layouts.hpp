@@ -4,10 +4,10 @@
 #pragma once
 
 #include <mp/gpu/gemm/multistage_kernel.hpp>
+#include <mp/gpu/gemm/plan.hpp>
 #include <mp/gpu/gemm/problem.hpp>
 #include <mp/simt/kernel_traits.hpp>
 
-#include <cstddef>
 #include <string_view>
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
@@ -15,14 +15,14 @@ namespace mp::detail::inline MP_ISA_NAMESPACE {
 /// Launches the kernel of an policy for the layouts of a problem.
 template <template <class, class, class, bool, bool> class Policy, class Tile, class Executor, class A,
           class B, class Output, class Epilogue, class Scales>
-void launch_layouts(std::string_view function, const Executor& exec,
-                    const product_problem<A, B, Output, Epilogue>& problem, const Scales& scales,
-                    std::ptrdiff_t batch) {
+void launch_layouts(std::string_view function, const Executor& exec, const gpu_gemm_plan& plan,
+                    const product_problem<A, B, Output, Epilogue>& problem, const Scales& scales) {
     with_layouts(problem, [&]<bool AKMajor, bool BKMajor>() {
         using policy = Policy<Tile, A, B, AKMajor, BKMajor>;
         using kernel = multistage_gemm_kernel<policy, Output, Epilogue, Scales>;
         const kernel it{problem, scales};
-        launch(function, exec, simt::launch_size{it.blocks(batch), kernel::shared_bytes}, it);
+        launch(function, exec,
+               simt::launch_size{it.blocks(plan.batch), kernel::shared_bytes(plan.gpu.capability)}, it);
     });
 }
 

@@ -9,6 +9,7 @@
 #include <mp/gpu/gemm/output.hpp>
 #include <mp/gpu/gemm/problem.hpp>
 #include <mp/gpu/gemm/stage_copies.hpp>
+#include <mp/gpu/properties.hpp>
 #include <mp/simt/launch_shape.hpp>
 #include <mp/simt/shared_pointer.hpp>
 
@@ -33,6 +34,16 @@ struct gemm_tile {
     static_assert(Rows % WarpRows == 0 && Columns % WarpColumns == 0 && WarpRows % 16 == 0 &&
                   WarpColumns % 16 == 0 && Stages >= 2);
 };
+
+/// Stages of a ring in code for an architecture: as many as are wanted, or as few as three so that the blocks which a
+/// multiprocessor is to hold fit in its shared memory, of which the system takes 1 KiB a block.
+[[nodiscard]] MP_HOST_DEVICE constexpr int stages_that_fit(int capability, int stage_bytes, int wanted,
+                                                           int blocks) {
+    for (int stages = wanted; stages >= 3; --stages) {
+        if (blocks * (stages * stage_bytes + 1024) <= shared_bytes_of(capability)) return stages;
+    }
+    return wanted;
+}
 
 /// Rows of C that a warp passes through shared memory at a time.
 inline constexpr int epilogue_tile_rows = 16;
@@ -83,13 +94,17 @@ struct multistage_gemm_kernel {
         epilogue_tile_rows * epilogue_tile_pitch * static_cast<int>(sizeof(float));
     static constexpr int epilogue_tiles_bytes = threads / simt::warp_size * epilogue_tile_bytes;
     static constexpr bool has_scales = Scales::scales_per_vector != 0;
-    static constexpr int scales_begin = tile::stages * stage_bytes;
     static constexpr int scales_bytes =
         (tile::rows + tile::columns) * Scales::scales_per_vector * static_cast<int>(sizeof(float));
-    /// One more than stages: the scales of a step are read behind the barrier that frees its stage.
-    static constexpr int scale_stages = tile::stages + 1;
-    static constexpr std::size_t shared_bytes = static_cast<std::size_t>(
-        (std::max)(scales_begin + scale_stages * scales_bytes, epilogue_tiles_bytes));
+
+    [[nodiscard]] MP_HOST_DEVICE static constexpr int stages_on(int capability) {
+        return stages_that_fit(capability, stage_bytes, tile::stages, resident_blocks);
+    }
+    [[nodiscard]] static constexpr std::size_t shared_bytes(int capability) {
+        // One more than stages: the scales of a step are read behind the barrier that frees its stage.
+        const int ring = stages_on(capability) * (stage_bytes + scales_bytes) + scales_bytes;
+        return static_cast<std::size_t>((std::max)(ring, epilogue_tiles_bytes));
+    }
 
     product_problem<a_value, b_value, Output, Epilogue> problem;
     Scales scales;
@@ -150,7 +165,7 @@ private:
             a.data += batch * a.batch_stride;
             b.data += batch * b.batch_stride;
             const std::ptrdiff_t steps = tile_count(problem.k, a_stage::k);
-            const std::ptrdiff_t length = steps_of_slice(steps, problem.splits, steps_of_scale());
+            const std::ptrdiff_t length = steps_of_slice(steps, problem.splits, steps_of_least_slice());
             const std::ptrdiff_t begin = split * length;
             const int count = left_of(steps - begin, static_cast<int>(length));
             if (count > 0) {
@@ -177,6 +192,13 @@ private:
         } else {
             return 1;
         }
+    }
+
+    /// Slices of k are multiples of scales and of slice_k_bytes.
+    MP_HOST_DEVICE static constexpr int steps_of_least_slice() {
+        constexpr int least = slice_k_bytes / stage_k_bytes;
+        static_assert(steps_of_scale() % least == 0 || least % steps_of_scale() == 0);
+        return steps_of_scale() > least ? steps_of_scale() : least;
     }
 
     /// The copies of a thread for one step after the other: those of a tile from (row, column) on, and `first` of k.
@@ -251,8 +273,10 @@ private:
                        steps,
                        {thread, a, row, first},
                        {thread, b, column, first}};
+        constexpr int stages = stages_on(Thread::capability);
+        [[maybe_unused]] constexpr int scales_begin = stages * stage_bytes;
         MP_UNROLL_BY(1)
-        for (int i = 0; i < tile::stages - 1; ++i) {
+        for (int i = 0; i < stages - 1; ++i) {
             copying.begin(thread, i, static_cast<std::uint32_t>(i * stage_bytes),
                           static_cast<std::uint32_t>(scales_begin + i * scales_bytes));
         }
@@ -260,14 +284,14 @@ private:
         typename Policy::template fragments<Thread> one;
         typename Policy::template fragments<Thread> other;
         std::uint32_t reads = 0;
-        std::uint32_t writes = (tile::stages - 1) * stage_bytes;
+        std::uint32_t writes = (stages - 1) * stage_bytes;
         [[maybe_unused]] std::uint32_t scale_reads = scales_begin;
-        [[maybe_unused]] std::uint32_t scale_writes = scales_begin + (tile::stages - 1) * scales_bytes;
+        [[maybe_unused]] std::uint32_t scale_writes = scales_begin + (stages - 1) * scales_bytes;
         const auto load = [&](int number, auto& to) {
             Policy::load(thread, simt::shared_pointer<a_value>{reads},
                          simt::shared_pointer<b_value>{reads + a_stage::bytes}, reader, number, to);
         };
-        thread.template wait_copies<tile::stages - 2>();
+        thread.template wait_copies<stages - 2>();
         thread.sync_block();
         load(0, one);
         MP_UNROLL_BY(1)
@@ -276,16 +300,16 @@ private:
             MP_UNROLL_BY(unrolled)
             for (int number = 0; number < Policy::products; number += 2) {
                 load(number + 1, other);
-                if (number == 0) copying.begin(thread, step + (tile::stages - 1), writes, scale_writes);
+                if (number == 0) copying.begin(thread, step + (stages - 1), writes, scale_writes);
                 Policy::multiply(thread, one, sum);
                 if (number + 2 < Policy::products) {
                     load(number + 2, one);
                 } else {
-                    thread.template wait_copies<tile::stages - 2>();
+                    thread.template wait_copies<stages - 2>();
                     thread.sync_block();
                     writes = reads;
                     // In the end the last stage is read once more, in vain.
-                    if (step + 1 < steps) reads = next_in_ring<stage_bytes, tile::stages>(reads, 0);
+                    if (step + 1 < steps) reads = next_in_ring<stage_bytes, stages>(reads, 0);
                     load(0, one);
                 }
                 Policy::multiply(thread, other, sum);
@@ -295,8 +319,8 @@ private:
                     Policy::end_scaled(thread, simt::shared_pointer<float>{scale_reads}, warp_row,
                                        tile::rows + warp_column, scales.same_for_columns(tile::columns), sum);
                 }
-                scale_reads = next_in_ring<scales_bytes, scale_stages>(scale_reads, scales_begin);
-                scale_writes = next_in_ring<scales_bytes, scale_stages>(scale_writes, scales_begin);
+                scale_reads = next_in_ring<scales_bytes, stages + 1>(scale_reads, scales_begin);
+                scale_writes = next_in_ring<scales_bytes, stages + 1>(scale_writes, scales_begin);
             } else {
                 Policy::end_step(thread, step + 1, step + 1 == steps, sum);
             }

@@ -45,18 +45,18 @@ concept gpu_gemm_pair =
 ///
 ///     mp::gemm<mp::gpu_gemm_kernel::wmma>(stream, 1, a, b, 0, c);
 enum class gpu_gemm_kernel : unsigned char {
-    automatic,  ///< the fastest one that the device has for the types
-    simt,       ///< ordinary instructions: every device, every type, far slower
-    wmma,       ///< nvcuda::wmma: half from sm_75 on, bfloat16 and tfloat32 from sm_80 on
-    mma,        ///< mma.sync with copies that run ahead: from sm_80 on, 8 bits from sm_89 on
+    /// The one that takes the least time by estimate, of those that the device has for the types; but 8 bits
+    /// are never multiplied by wgmma, which has other bits there. A plan has to be made from the matrices: one that
+    /// is made from a shape alone does not take wgmma.
+    automatic,
+    simt,  ///< ordinary instructions: every device, every type, far slower
+    wmma,  ///< nvcuda::wmma: half from sm_75 on, bfloat16 and tfloat32 from sm_80 on
+    mma,   ///< mma.sync with copies that run ahead: from sm_80 on, 8 bits from sm_89 on
     /// wgmma and TMA, in code for sm_90a. Lines of a and b, in all matrices of a batch, have to begin at
     /// multiples of 16 bytes; those of tfloat32 and 8 bits have to run along k (a row-major, b
-    /// column-major). Not taken automatically as long as it has not been measured. 8 bits have the bits of
-    /// mp::emulated with float8_unit::native, promoted every 128 products.
+    /// column-major). 8 bits have the bits of mp::emulated with float8_unit::native, promoted every 128 products.
     wgmma,
-    /// Prefer wgmma when device and layout allow, else as `automatic`.
-    /// Both are compiled. Of 16 bits and tfloat32 both have the same bits, of 8 bits they have not. A plan
-    /// has to be made from the matrices: one that is made from a shape alone does not take wgmma.
+    /// wgmma whenever device and layout allow, also for 8 bits, whose bits then depend on that; else as `automatic`.
     prefer_wgmma,
 };
 
@@ -163,6 +163,13 @@ template <class Input>
     return gpu_gemm_kernel::simt;
 }
 
+/// Whether wgmma is among the kernels that are chosen from. Of 8 bits it has other bits than mma.sync, and the bits of a
+/// product are not to depend on how its operands lie unless that was asked for.
+template <class Input, gpu_gemm_kernel Asked>
+inline constexpr bool may_take_warpgroups =
+    !std::is_same_v<Input, float> &&
+    (Asked == gpu_gemm_kernel::prefer_wgmma || (Asked == gpu_gemm_kernel::automatic && sizeof(Input) != 1));
+
 /// Whether a product with the template argument `Asked` is compiled with a kernel.
 template <class Executor, class Input, gpu_gemm_kernel Asked>
 [[nodiscard]] constexpr bool has_kernel(gpu_gemm_kernel kernel) {
@@ -171,24 +178,12 @@ template <class Executor, class Input, gpu_gemm_kernel Asked>
     } else {
         for (const int capability : compiled_capabilities<Executor>) {
             if (best_kernel<Input>(capability) == kernel) return true;
-            if (Asked == gpu_gemm_kernel::prefer_wgmma && kernel == gpu_gemm_kernel::wgmma &&
-                capability >= least_capability<Input>(kernel) && capability == 90) {
+            if (may_take_warpgroups<Input, Asked> && kernel == gpu_gemm_kernel::wgmma && capability == 90) {
                 return true;
             }
         }
         return false;
     }
-}
-
-/// The kernel that is taken where `Asked` was asked for: one by itself, and which one.
-template <class Input, gpu_gemm_kernel Asked>
-[[nodiscard]] constexpr gpu_gemm_kernel resolve_kernel(const gpu_properties& gpu, bool warpgroups_take_it) {
-    if (Asked == gpu_gemm_kernel::prefer_wgmma && can_run<Input>(gpu, gpu_gemm_kernel::wgmma) &&
-        warpgroups_take_it) {
-        return gpu_gemm_kernel::wgmma;
-    }
-    const bool is_automatic = Asked == gpu_gemm_kernel::automatic || Asked == gpu_gemm_kernel::prefer_wgmma;
-    return is_automatic ? best_kernel<Input>(gpu.capability) : Asked;
 }
 
 /// Tiles of the kernels. Those of mma are large, since each byte that is fetched then serves more products:
@@ -204,11 +199,19 @@ using simt_tile_64 = gemm_tile<64, 64, 32, 32, 2>;
 struct tile_choice {
     int rows;
     int columns;
-    /// Multiply-adds per cycle and multiprocessor, relative to the largest tile. Estimates from how often a
+    /// Multiply-adds per cycle and multiprocessor, relative to the kernel's largest tile. Estimates from how often a
     /// byte of shared memory is used; to be replaced by measurements.
     double rate;
-    int resident_blocks;
+    int resident_blocks;     ///< of a multiprocessor, with which the rate is reached
     int cluster_blocks = 1;  ///< tiles below each other that are computed together
+    int stages = 0;          ///< of 64 bytes of k; zero if one block fits wherever the kernel runs
+
+    /// Whether shared memory has room for the blocks that are wanted.
+    [[nodiscard]] constexpr bool fits(const gpu_properties& gpu) const {
+        const int stage_bytes = (rows + columns) * stage_k_bytes;
+        const int ring = stages_that_fit(gpu.capability, stage_bytes, stages, resident_blocks) * stage_bytes;
+        return stages == 0 || resident_blocks * (ring + 1024) <= shared_bytes_of(gpu);
+    }
 };
 
 /// A tile of wgmma: of one thread block of a cluster.
@@ -220,6 +223,10 @@ struct warpgroup_tile {
 };
 
 template <class Tile>
+inline constexpr int stages_of = Tile::stages;
+template <int Rows, int Columns, int ClusterBlocks>
+inline constexpr int stages_of<warpgroup_tile<Rows, Columns, ClusterBlocks>> = 0;
+template <class Tile>
 inline constexpr int cluster_blocks_of = 1;
 template <int Rows, int Columns, int ClusterBlocks>
 inline constexpr int cluster_blocks_of<warpgroup_tile<Rows, Columns, ClusterBlocks>> = ClusterBlocks;
@@ -228,8 +235,8 @@ inline constexpr int cluster_blocks_of<warpgroup_tile<Rows, Columns, ClusterBloc
 template <class Tile, int RateInPercent, int ResidentBlocks>
 struct offered_tile {
     using tile = Tile;
-    static constexpr tile_choice choice{Tile::rows, Tile::columns, RateInPercent / 100.0, ResidentBlocks,
-                                        cluster_blocks_of<Tile>};
+    static constexpr tile_choice choice{Tile::rows,     Tile::columns,           RateInPercent / 100.0,
+                                        ResidentBlocks, cluster_blocks_of<Tile>, stages_of<Tile>};
 };
 template <class... Offered>
 struct tile_list {
@@ -255,7 +262,7 @@ struct tile_list {
 template <class Input>
 using mma_tiles =
     std::conditional_t<sizeof(Input) == 1,
-                       tile_list<offered_tile<float8_tile_128, 90, 2>, offered_tile<mma_tile_64, 55, 2>>,
+                       tile_list<offered_tile<float8_tile_128, 90, 1>, offered_tile<mma_tile_64, 55, 2>>,
                        tile_list<offered_tile<mma_tile_256, 100, 1>, offered_tile<mma_tile_128, 90, 2>,
                                  offered_tile<mma_tile_64, 55, 2>>>;
 using wmma_tiles = tile_list<offered_tile<wmma_tile_128, 100, 1>>;
@@ -309,29 +316,61 @@ void check_tile(std::string_view function, const gpu_gemm_plan& plan) {
     throw_argument(function, "plan.cluster_blocks", plan.cluster_blocks, expected);
 }
 
-/// The tile with which the product takes the least time, by the number of rounds that its blocks take.
-[[nodiscard]] inline tile_choice choose_tile(std::span<const tile_choice> tiles, const gpu_properties& gpu,
-                                             std::ptrdiff_t rows, std::ptrdiff_t columns,
-                                             std::ptrdiff_t batch, int splits) {
-    tile_choice best{};
-    double least = 0;
-    for (const tile_choice& tile : tiles) {
+/// Of what wgmma multiplies at a time, mma.sync multiplies so much on the same device. (Luo et al., "Dissecting the
+/// NVIDIA Hopper Architecture through Microbenchmarking", 2025: 490.7 of 728.5 TFLOP/s.)
+[[nodiscard]] constexpr double relative_rate(const gpu_properties& gpu, gpu_gemm_kernel kernel) {
+    return gpu.has_warpgroups && kernel == gpu_gemm_kernel::mma ? 0.67 : 1.0;
+}
+
+/// What a product takes by the work of the multiprocessor that has most, in multiply-adds of the largest tile.
+[[nodiscard]] inline double estimated_time(const tile_choice& tile, const gpu_properties& gpu,
+                                           gpu_gemm_kernel kernel, std::ptrdiff_t rows,
+                                           std::ptrdiff_t columns, std::ptrdiff_t count) {
+    const std::ptrdiff_t clusters =
+        tile_count(rows, tile.rows * tile.cluster_blocks) * tile_count(columns, tile.columns) * count;
+    const std::ptrdiff_t at_a_time = (std::max)(1, gpu.multiprocessors / tile.cluster_blocks);
+    // A block that has a multiprocessor for itself hides less of what its threads wait for.
+    const double rate = tile.rate * relative_rate(gpu, kernel) * (tile.fits(gpu) ? 1.0 : 0.8);
+    return static_cast<double>(tile_count(clusters, at_a_time)) * tile.rows * tile.columns / rate;
+}
+
+struct timed_tile {
+    tile_choice tile;
+    double time;
+};
+
+/// The tile of a kernel with which products take the least time: `count` of them, or slices of them.
+template <class Input>
+[[nodiscard]] timed_tile choose_tile(const gpu_properties& gpu, gpu_gemm_kernel kernel, std::ptrdiff_t rows,
+                                     std::ptrdiff_t columns, std::ptrdiff_t count) {
+    timed_tile best{};
+    for (const tile_choice& tile : tiles_of<Input>(kernel)) {
         if (tile.cluster_blocks > 1 && rows <= tile.rows) continue;  // there is no tile below
-        const std::ptrdiff_t clusters = tile_count(rows, tile.rows * tile.cluster_blocks) *
-                                        tile_count(columns, tile.columns) * batch * splits;
-        const std::ptrdiff_t at_a_time = (std::max)(1, gpu.multiprocessors / tile.cluster_blocks);
-        const std::ptrdiff_t rounds = tile_count(clusters, at_a_time * tile.resident_blocks);
-        const double time =
-            static_cast<double>(rounds) * tile.resident_blocks * tile.rows * tile.columns / tile.rate;
-        if (best.rows == 0 || time < least) {
-            best = tile;
-            least = time;
-        }
+        const double time = estimated_time(tile, gpu, kernel, rows, columns, count);
+        if (best.tile.rows == 0 || time < best.time) best = {tile, time};
     }
     return best;
 }
 
-/// Slices of k with which blocks fill the device, each of at least 512 bytes of k.
+/// The kernel that is taken where `Asked` was asked for: one by itself, and which one.
+template <class Input, gpu_gemm_kernel Asked>
+[[nodiscard]] gpu_gemm_kernel resolve_kernel(const gpu_properties& gpu, bool warpgroups_take_it,
+                                             std::ptrdiff_t rows, std::ptrdiff_t columns,
+                                             std::ptrdiff_t count) {
+    constexpr bool chooses = Asked == gpu_gemm_kernel::automatic || Asked == gpu_gemm_kernel::prefer_wgmma;
+    if constexpr (!chooses) return Asked;
+    const gpu_gemm_kernel other = best_kernel<Input>(gpu.capability);
+    constexpr auto wgmma = gpu_gemm_kernel::wgmma;
+    if constexpr (may_take_warpgroups<Input, Asked>) {
+        if (!warpgroups_take_it || !can_run<Input>(gpu, wgmma)) return other;
+        if (Asked == gpu_gemm_kernel::prefer_wgmma) return wgmma;
+        const double time = choose_tile<Input>(gpu, wgmma, rows, columns, count).time;
+        return choose_tile<Input>(gpu, other, rows, columns, count).time < time ? other : wgmma;
+    }
+    return other;
+}
+
+/// Slices of k with which blocks fill the device, each of at least 1024 bytes of k: 8 of `steps`.
 [[nodiscard]] inline int choose_splits(const gpu_properties& gpu, std::ptrdiff_t blocks,
                                        std::ptrdiff_t steps) {
     constexpr std::ptrdiff_t least_steps = 8;
@@ -364,11 +403,11 @@ template <class Input>
     }
     gpu_gemm_plan plan{kernel, 0, 0, tile_k_of<Input>(kernel), options.splits, rows, columns, k, batch, gpu};
     const tile_choice tile =
-        choose_tile(tiles_of<Input>(kernel), gpu, rows, columns, batch, (std::max)(1, options.splits));
+        choose_tile<Input>(gpu, kernel, rows, columns, batch * (std::max)(1, options.splits)).tile;
     plan.tile_rows = tile.rows;
     plan.tile_columns = tile.columns;
     plan.cluster_blocks = tile.cluster_blocks;
-    const std::ptrdiff_t steps = tile_count(k, plan.tile_k);
+    const std::ptrdiff_t steps = tile_count(k, slice_k_bytes / static_cast<int>(sizeof(Input)));
     if (plan.splits == 0) {
         plan.splits = choose_splits(
             gpu, tile_count(rows, plan.tile_rows) * tile_count(columns, plan.tile_columns) * batch, steps);
@@ -390,8 +429,9 @@ template <gpu_gemm_input Input, gpu_gemm_kernel Kernel = gpu_gemm_kernel::automa
                                       std::ptrdiff_t k, std::ptrdiff_t batch = 1,
                                       const gpu_gemm_options& options = {}) {
     using input = std::remove_const_t<Input>;
-    return detail::plan_with_kernel<input>(gpu, detail::resolve_kernel<input, Kernel>(gpu, false), rows,
-                                           columns, k, batch, options);
+    return detail::plan_with_kernel<input>(
+        gpu, detail::resolve_kernel<input, Kernel>(gpu, false, rows, columns, batch), rows, columns, k, batch,
+        options);
 }
 
 }  // namespace mp::inline MP_ISA_NAMESPACE

@@ -84,6 +84,9 @@ template <class Integer>
     return length / size + (length % size != 0 ? 1 : 0);
 }
 
+/// Slices of k, but for the last one, are multiples of so many bytes of it, whatever kernel adds them up.
+inline constexpr int slice_k_bytes = 128;
+
 /// Steps of one of `splits` slices of k, all but the last of them a multiple of `whole`.
 [[nodiscard]] MP_HOST_DEVICE constexpr std::ptrdiff_t steps_of_slice(std::ptrdiff_t steps,
                                                                      std::ptrdiff_t splits,
