@@ -166,6 +166,14 @@
 #define MP_ALWAYS_INLINE inline
 #endif
 
+/// For the parts of GPU kernels. Devices want all of a kernel in one piece; on hosts, which simulate it, a part that
+/// many kernels share is compiled once.
+#if defined(__CUDACC__)
+#define MP_KERNEL_INLINE __forceinline__
+#else
+#define MP_KERNEL_INLINE inline
+#endif
+
 /// After the parameters of a lambda that is to be inlined wherever it is called.
 #if defined(__GNUC__) && !defined(__CUDACC__)
 #define MP_INLINED_LAMBDA __attribute__((always_inline))

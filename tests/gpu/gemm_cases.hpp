@@ -75,6 +75,7 @@ struct setting {
     int multiprocessors =
         0;  ///< fewer of them than tiles: with wgmma blocks then have several; 0 leaves it to the GPU
     int cluster_blocks = 0;  ///< of wgmma: 2 are the largest tiles, 1 are the others, 0 leaves it to the plan
+    int tile_rows = 0;       ///< of mma: 64 or 16; 0 leaves it to the plan
 };
 
 /// Bytes of everything that a matrix has, its padding included; a NaN is a NaN.
@@ -128,6 +129,10 @@ void check(const shape& size, const setting& with, Draw draw, Epilogue epilogue 
     auto plan = mp::plan_gemm<A, Kernel>(gpu, size.rows, size.columns, size.k);
     if (with.multiprocessors != 0) plan.gpu.multiprocessors = with.multiprocessors;
     if (with.cluster_blocks != 0) take_clusters<A>(plan, with.cluster_blocks);
+    if (with.tile_rows != 0) {
+        plan.tile_rows = with.tile_rows;
+        plan.tile_columns = with.tile_rows == 16 ? 32 : 64;
+    }
     mp::gemm<Kernel>(gpu, plan, with.alpha, mp::matrix_view<const A>(a.view),
                      mp::matrix_view<const B>(b.view), with.beta, c.view, epilogue);
     reference_gemm<Kernel, Arch, A, B>(with.alpha, mp::matrix_view<const A>(a.view),
@@ -158,16 +163,22 @@ void check_layouts() {
                     ++number;
                     const std::ptrdiff_t k =
                         padding == aligned_lines ? 490 / static_cast<int>(sizeof(A)) : 70;
-                    check<Kernel, Arch, A, B, C>({37, number % 2 == 0 ? 48 : 45, k},
-                                                 {.a_order = a_order,
-                                                  .b_order = b_order,
-                                                  .c_order = c_order,
-                                                  .shift = padding == 2 ? 1 : 0,
-                                                  .padding = padding,
-                                                  .alpha = 1.5F,
-                                                  .beta = number % 3 == 0 ? 0.0F : -0.75F,
-                                                  .seed = number},
-                                                 normal_numbers(number));
+                    setting with{.a_order = a_order,
+                                 .b_order = b_order,
+                                 .c_order = c_order,
+                                 .shift = padding == 2 ? 1 : 0,
+                                 .padding = padding,
+                                 .alpha = 1.5F,
+                                 .beta = number % 3 == 0 ? 0.0F : -0.75F,
+                                 .seed = number};
+                    const shape size{37, number % 2 == 0 ? 48 : 45, k};
+                    constexpr bool has_tiles = Kernel == gpu_gemm_kernel::mma;
+                    if (has_tiles) with.tile_rows = 64;
+                    check<Kernel, Arch, A, B, C>(size, with, normal_numbers(number));
+                    if (has_tiles && sizeof(A) != 1) {
+                        with.tile_rows = 16;
+                        check<Kernel, Arch, A, B, C>(size, with, normal_numbers(number));
+                    }
                 }
             }
         }

@@ -106,6 +106,18 @@ TEST_CASE("plans know how many blocks have room in the shared memory of a multip
     CHECK(mp::plan_gemm<mp::half, mma>(gpu, 1280, 2560, 512).kernel_name() == "mma.128x256x32");
 }
 
+TEST_CASE("products of few rows or columns have many blocks") {
+    const mp::simulated_gpu<arch::sm_80> gpu{};
+    CHECK(mp::plan_gemm<mp::half>(gpu, 1, 4096, 4096).kernel_name() == "mma.16x32x32");
+    CHECK(mp::plan_gemm<mp::half>(gpu, 16, 3072, 4096).kernel_name() == "mma.16x32x32");
+    CHECK(mp::plan_gemm<mp::half>(gpu, 64, 4096, 4096).kernel_name() == "mma.64x64x32");
+    CHECK(mp::plan_gemm<mp::half>(gpu, 4096, 4096, 4096).kernel_name() == "mma.128x256x32");
+    // Blocks fill a device of 8 multiprocessors three times.
+    const mp::simulated_gpu<arch::sm_80> small{.multiprocessors = 8};
+    CHECK(mp::plan_gemm<mp::half>(small, 64, 64, 20000, 1, {.splits = 0}).kernel_name() ==
+          "mma.16x32x32.split3");
+}
+
 /// The largest error of an epilogue in a product on the simulated GPU, in units of the last place.
 template <class Epilogue, class Exact>
 double epilogue_error(const Epilogue& epilogue, std::vector<float>& results, Exact exact) {

@@ -64,12 +64,15 @@ struct mma_policy {
     };
 
     template <class Thread>
-    MP_HOST_DEVICE MP_ALWAYS_INLINE static void clear(Thread, sums<Thread>& sum) {
+    MP_HOST_DEVICE MP_KERNEL_INLINE static void clear(Thread, sums<Thread>& sum) {
         sum = {};
     }
 
     /// Products of fragments in a stage.
     static constexpr int products = stage_k_bytes / simt::mma_k_bytes;
+
+    template <class Thread>
+    static constexpr bool loads_ahead = sizeof(A) != 1 || !multiplies_float8_as_half(Thread::capability);
 
     /// What a lane reads where: computed once.
     struct reader {
@@ -84,7 +87,7 @@ struct mma_policy {
 
     MP_ANY_EXECUTION_SPACE
     template <class Thread>
-    [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE static reader make_reader(Thread thread, int warp_row,
+    [[nodiscard]] MP_HOST_DEVICE MP_KERNEL_INLINE static reader make_reader(Thread thread, int warp_row,
                                                                             int warp_column) {
         return {a_stage::reader_of_a(thread, warp_row), b_stage::reader_of_b(thread, warp_column)};
     }
@@ -92,7 +95,7 @@ struct mma_policy {
     /// Loads the fragments of product `number` of a stage.
     MP_ANY_EXECUTION_SPACE
     template <class Thread>
-    MP_HOST_DEVICE MP_ALWAYS_INLINE static void load(Thread thread, simt::shared_pointer<A> a,
+    MP_HOST_DEVICE MP_KERNEL_INLINE static void load(Thread thread, simt::shared_pointer<A> a,
                                                      simt::shared_pointer<B> b, const reader& from,
                                                      int number, fragments<Thread>& to) {
         MP_UNROLL
@@ -105,7 +108,7 @@ struct mma_policy {
 
     MP_ANY_EXECUTION_SPACE
     template <class Thread, class Sums>
-    MP_HOST_DEVICE MP_ALWAYS_INLINE static void multiply(Thread thread, const fragments<Thread>& of,
+    MP_HOST_DEVICE MP_KERNEL_INLINE static void multiply(Thread thread, const fragments<Thread>& of,
                                                          Sums& sum) {
         MP_UNROLL
         for (int i = 0; i < row_fragments; ++i) {
@@ -120,7 +123,7 @@ struct mma_policy {
 
     /// `steps` stages have been multiplied since the sums were zero.
     template <class Thread>
-    MP_HOST_DEVICE MP_ALWAYS_INLINE static void end_step(Thread, [[maybe_unused]] int steps,
+    MP_HOST_DEVICE MP_KERNEL_INLINE static void end_step(Thread, [[maybe_unused]] int steps,
                                                          [[maybe_unused]] bool last,
                                                          [[maybe_unused]] sums<Thread>& sum) {
         if constexpr (sums<Thread>::promotes) {
@@ -142,7 +145,7 @@ struct mma_policy {
 
     /// All stages have been multiplied.
     template <class Thread>
-    MP_HOST_DEVICE MP_ALWAYS_INLINE static void finish(Thread, [[maybe_unused]] sums<Thread>& sum) {
+    MP_HOST_DEVICE MP_KERNEL_INLINE static void finish(Thread, [[maybe_unused]] sums<Thread>& sum) {
         if constexpr (sums<Thread>::promotes) {
             MP_UNROLL
             for (int i = 0; i < row_fragments; ++i) {
@@ -156,12 +159,12 @@ struct mma_policy {
     }
 
     /// Row of sum n of a fragment, among its 16 rows.
-    [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE static constexpr int row_of_sum(int lane, int n) {
+    [[nodiscard]] MP_HOST_DEVICE MP_KERNEL_INLINE static constexpr int row_of_sum(int lane, int n) {
         const int row = simt::mma_c_coordinate(lane, n).row;
         return a_stage::interleaves ? row % 8 * 2 + row / 8 : row;
     }
     /// Column of sum n of the j-th fragment, among those of the warp.
-    [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE static constexpr int column_of_sum(int lane, int j, int n) {
+    [[nodiscard]] MP_HOST_DEVICE MP_KERNEL_INLINE static constexpr int column_of_sum(int lane, int j, int n) {
         const int column = simt::mma_c_coordinate(lane, n).position;
         return b_stage::interleaves ? j / 2 * 16 + column * 2 + j % 2 : j * simt::mma_columns + column;
     }
@@ -169,7 +172,7 @@ struct mma_policy {
     /// Stores rows 16 i to 16 i + 15 of the warp's sums, integers as their bits.
     MP_ANY_EXECUTION_SPACE
     template <class Thread, class Sums>
-    MP_HOST_DEVICE MP_ALWAYS_INLINE static void store_epilogue_tile(Thread thread, const Sums& sum, int i,
+    MP_HOST_DEVICE MP_KERNEL_INLINE static void store_epilogue_tile(Thread thread, const Sums& sum, int i,
                                                                     simt::shared_pointer<float> epilogue_tile,
                                                                     int pitch) {
         using pair = chunk<float, 2>;

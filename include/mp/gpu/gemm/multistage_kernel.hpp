@@ -69,7 +69,7 @@ struct no_scales {
 ///  - a_stage and b_stage: swizzled_stage or padded_stage;
 ///  - sums<Thread>: what a thread has of the sums of its warp;
 ///  - products: those of fragments in a stage, an even number; fragments<Thread>, what a product takes; and
-///    make_reader(), what a thread computes once to load them;
+///    make_reader(), what a thread computes once to load them; and whether registers do for two of them: loads_ahead;
 ///  - clear(), load() and multiply() of fragments, end_step() after each stage, finish() after all, and
 ///    store_epilogue_tile().
 ///
@@ -146,7 +146,7 @@ struct multistage_gemm_kernel {
 private:
     MP_ANY_EXECUTION_SPACE
     template <class Thread>
-    MP_HOST_DEVICE MP_ALWAYS_INLINE void run(Thread thread) const {
+    MP_HOST_DEVICE MP_KERNEL_INLINE void run(Thread thread) const {
         const std::ptrdiff_t tile_rows = tile_count(problem.c.rows, tile::rows);
         const std::ptrdiff_t tile_columns = tile_count(problem.c.columns, tile::columns);
         const std::ptrdiff_t tiles = tile_rows * tile_columns;
@@ -217,7 +217,7 @@ private:
         /// Begins to copy a step; steps are taken in their order.
         MP_ANY_EXECUTION_SPACE
         template <class Thread>
-        MP_HOST_DEVICE MP_ALWAYS_INLINE void begin(Thread thread, int step, std::uint32_t stage,
+        MP_HOST_DEVICE MP_KERNEL_INLINE void begin(Thread thread, int step, std::uint32_t stage,
                                                    [[maybe_unused]] std::uint32_t scale_stage) {
             if (step < whole) {
                 whole_a.copy_next(thread, {stage});
@@ -246,7 +246,7 @@ private:
 
     /// The place behind one of `Count` in a ring.
     template <int Bytes, int Count>
-    [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE static std::uint32_t next_in_ring(std::uint32_t place,
+    [[nodiscard]] MP_HOST_DEVICE MP_KERNEL_INLINE static std::uint32_t next_in_ring(std::uint32_t place,
                                                                                     std::uint32_t begin) {
         return place == begin + (Count - 1) * Bytes ? begin : place + Bytes;
     }
@@ -254,7 +254,7 @@ private:
     /// Adds the products of `steps` steps from `first` of k on.
     MP_ANY_EXECUTION_SPACE
     template <class Thread, class Sums>
-    MP_HOST_DEVICE MP_ALWAYS_INLINE static void add_products(Thread thread, const operand_vectors<a_value>& a,
+    MP_HOST_DEVICE MP_KERNEL_INLINE static void add_products(Thread thread, const operand_vectors<a_value>& a,
                                                              const operand_vectors<b_value>& b,
                                                              const Scales& scales, std::ptrdiff_t k,
                                                              std::ptrdiff_t row, std::ptrdiff_t column,
@@ -293,25 +293,30 @@ private:
         };
         thread.template wait_copies<stages - 2>();
         thread.sync_block();
-        load(0, one);
+        constexpr bool ahead = Policy::template loads_ahead<Thread>;
+        if constexpr (ahead) load(0, one);
         MP_UNROLL_BY(1)
         for (int step = 0; step < steps; ++step) {
             [[maybe_unused]] constexpr int unrolled = Policy::products > 4 ? 1 : Policy::products / 2;
             MP_UNROLL_BY(unrolled)
             for (int number = 0; number < Policy::products; number += 2) {
-                load(number + 1, other);
+                const bool last = number + 2 == Policy::products;
+                if constexpr (ahead) {
+                    load(number + 1, other);
+                } else {
+                    load(number, one);
+                }
                 if (number == 0) copying.begin(thread, step + (stages - 1), writes, scale_writes);
                 Policy::multiply(thread, one, sum);
-                if (number + 2 < Policy::products) {
-                    load(number + 2, one);
-                } else {
+                if constexpr (!ahead) load(number + 1, other);
+                if (last) {
                     thread.template wait_copies<stages - 2>();
                     thread.sync_block();
                     writes = reads;
                     // In the end the last stage is read once more, in vain.
                     if (step + 1 < steps) reads = next_in_ring<stage_bytes, stages>(reads, 0);
-                    load(0, one);
                 }
+                if constexpr (ahead) load(last ? 0 : number + 2, one);
                 Policy::multiply(thread, other, sum);
             }
             if constexpr (has_scales) {
@@ -334,7 +339,7 @@ private:
     /// Passes a warp's sums through its epilogue_tile, 16 rows at a time, to C.
     MP_ANY_EXECUTION_SPACE
     template <class Thread, class Sums, class Target, class End>
-    MP_HOST_DEVICE MP_ALWAYS_INLINE static void write_sums(Thread thread, const Sums& sum, std::ptrdiff_t row,
+    MP_HOST_DEVICE MP_KERNEL_INLINE static void write_sums(Thread thread, const Sums& sum, std::ptrdiff_t row,
                                                            std::ptrdiff_t column,
                                                            const product_output<Target, End>& c) {
         constexpr int count = output_chunk<Target>;

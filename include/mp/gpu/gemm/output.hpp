@@ -54,7 +54,7 @@ inline constexpr int output_chunk = sizeof(Output) >= 4 ? 4 : 8;
 /// Ends a chunk of C: alpha and beta, the epilogue, one rounding.
 MP_ANY_EXECUTION_SPACE
 template <class Thread, class Output, class Epilogue>
-MP_HOST_DEVICE MP_ALWAYS_INLINE void finish_chunk(Thread thread,
+MP_HOST_DEVICE MP_KERNEL_INLINE void finish_chunk(Thread thread,
                                                   const product_output<Output, Epilogue>& output,
                                                   const float (&product)[output_chunk<Output>],
                                                   std::ptrdiff_t row, std::ptrdiff_t column) {
@@ -209,7 +209,7 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE void finish_inner_chunk(Thread thread,
 /// served together four begin with the second half: then their words fill the banks once.
 MP_ANY_EXECUTION_SPACE
 template <std::size_t Count, class Thread>
-MP_HOST_DEVICE MP_ALWAYS_INLINE void load_chunk_of_sums(Thread thread, simt::shared_pointer<float> from,
+MP_HOST_DEVICE MP_KERNEL_INLINE void load_chunk_of_sums(Thread thread, simt::shared_pointer<float> from,
                                                         float (&sum)[Count]) {
     using quarter = chunk<float, 4>;
     const int first = Count == 8 ? thread.lane() / 4 % 2 * 4 : 0;

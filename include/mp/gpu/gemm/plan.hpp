@@ -191,6 +191,8 @@ template <class Executor, class Input, gpu_gemm_kernel Asked>
 using mma_tile_256 = gemm_tile<128, 256, 64, 64, 4>;
 using mma_tile_128 = gemm_tile<128, 128, 64, 64, 4>;
 using mma_tile_64 = gemm_tile<64, 64, 32, 32, 4>;
+/// For a vector, or some: many blocks, which read B once.
+using mma_tile_16 = gemm_tile<16, 32, 16, 16, 8>;
 /// 8 bits: sums that are promoted take twice the registers, and the way through half takes some.
 using float8_tile_128 = gemm_tile<128, 128, 32, 64, 4>;
 using wmma_tile_128 = gemm_tile<128, 128, 64, 32, 3>;
@@ -205,6 +207,8 @@ struct tile_choice {
     int resident_blocks;     ///< of a multiprocessor, with which the rate is reached
     int cluster_blocks = 1;  ///< tiles below each other that are computed together
     int stages = 0;          ///< of 64 bytes of k; zero if one block fits wherever the kernel runs
+    /// Blocks of a multiprocessor that together take as long as one, since it mostly waits.
+    int overlapping = 1;
 
     /// Whether shared memory has room for the blocks that are wanted.
     [[nodiscard]] constexpr bool fits(const gpu_properties& gpu) const {
@@ -232,11 +236,12 @@ template <int Rows, int Columns, int ClusterBlocks>
 inline constexpr int cluster_blocks_of<warpgroup_tile<Rows, Columns, ClusterBlocks>> = ClusterBlocks;
 
 /// A tile of a kernel as a type, with what choosing among them asks.
-template <class Tile, int RateInPercent, int ResidentBlocks>
+template <class Tile, int RateInPercent, int ResidentBlocks, int Overlapping = 1>
 struct offered_tile {
     using tile = Tile;
     static constexpr tile_choice choice{Tile::rows,     Tile::columns,           RateInPercent / 100.0,
-                                        ResidentBlocks, cluster_blocks_of<Tile>, stages_of<Tile>};
+                                        ResidentBlocks, cluster_blocks_of<Tile>, stages_of<Tile>,
+                                        Overlapping};
 };
 template <class... Offered>
 struct tile_list {
@@ -264,7 +269,7 @@ using mma_tiles =
     std::conditional_t<sizeof(Input) == 1,
                        tile_list<offered_tile<float8_tile_128, 90, 1>, offered_tile<mma_tile_64, 55, 2>>,
                        tile_list<offered_tile<mma_tile_256, 100, 1>, offered_tile<mma_tile_128, 90, 2>,
-                                 offered_tile<mma_tile_64, 55, 2>>>;
+                                 offered_tile<mma_tile_64, 55, 2>, offered_tile<mma_tile_16, 25, 4, 3>>>;
 using wmma_tiles = tile_list<offered_tile<wmma_tile_128, 100, 1>>;
 using simt_tiles = tile_list<offered_tile<simt_tile_64, 100, 1>>;
 /// Those of wgmma for 8 bits, whose promoted sums take the registers of 256 columns, and for the others.
@@ -331,7 +336,8 @@ void check_tile(std::string_view function, const gpu_gemm_plan& plan) {
     const std::ptrdiff_t at_a_time = (std::max)(1, gpu.multiprocessors / tile.cluster_blocks);
     // A block that has a multiprocessor for itself hides less of what its threads wait for.
     const double rate = tile.rate * relative_rate(gpu, kernel) * (tile.fits(gpu) ? 1.0 : 0.8);
-    return static_cast<double>(tile_count(clusters, at_a_time)) * tile.rows * tile.columns / rate;
+    const auto blocks = (std::max<std::ptrdiff_t>)(tile_count(clusters, at_a_time), tile.overlapping);
+    return static_cast<double>(blocks) * tile.rows * tile.columns / rate;
 }
 
 struct timed_tile {
@@ -371,10 +377,11 @@ template <class Input, gpu_gemm_kernel Asked>
 }
 
 /// Slices of k with which blocks fill the device, each of at least 1024 bytes of k: 8 of `steps`.
-[[nodiscard]] inline int choose_splits(const gpu_properties& gpu, std::ptrdiff_t blocks,
-                                       std::ptrdiff_t steps) {
+[[nodiscard]] inline int choose_splits(const gpu_properties& gpu, const tile_choice& tile,
+                                       std::ptrdiff_t blocks, std::ptrdiff_t steps) {
     constexpr std::ptrdiff_t least_steps = 8;
-    const std::ptrdiff_t wanted = gpu.multiprocessors / (std::max<std::ptrdiff_t>)(1, blocks);
+    const std::ptrdiff_t wanted =
+        std::ptrdiff_t{gpu.multiprocessors} * tile.overlapping / (std::max<std::ptrdiff_t>)(1, blocks);
     return static_cast<int>(
         std::clamp<std::ptrdiff_t>((std::min)(wanted, steps / least_steps), 1, most_splits));
 }
@@ -410,7 +417,8 @@ template <class Input>
     const std::ptrdiff_t steps = tile_count(k, slice_k_bytes / static_cast<int>(sizeof(Input)));
     if (plan.splits == 0) {
         plan.splits = choose_splits(
-            gpu, tile_count(rows, plan.tile_rows) * tile_count(columns, plan.tile_columns) * batch, steps);
+            gpu, tile, tile_count(rows, plan.tile_rows) * tile_count(columns, plan.tile_columns) * batch,
+            steps);
     }
     plan.splits =
         static_cast<int>(std::clamp<std::ptrdiff_t>(plan.splits, 1, (std::max<std::ptrdiff_t>)(1, steps)));

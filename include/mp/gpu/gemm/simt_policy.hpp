@@ -44,6 +44,9 @@ struct simt_policy {
 
     static constexpr int products = a_stage::k;
 
+    template <class>
+    static constexpr bool loads_ahead = true;
+
     struct reader {
         int row;
         int column;

@@ -18,7 +18,7 @@ inline constexpr int stage_k_bytes = 64;
 /// Copies 16 bytes in smaller chunks. A loop, since such matrices are slow anyway and compiling it is not free.
 MP_ANY_EXECUTION_SPACE
 template <int Bytes, class Input, class Thread>
-MP_HOST_DEVICE MP_ALWAYS_INLINE void copy_in_chunks(Thread thread, simt::shared_pointer<Input> to,
+MP_HOST_DEVICE MP_KERNEL_INLINE void copy_in_chunks(Thread thread, simt::shared_pointer<Input> to,
                                                     const Input* from, int valid_bytes) {
     constexpr int elements = Bytes / static_cast<int>(sizeof(Input));
     MP_UNROLL_BY(1)
@@ -32,7 +32,7 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE void copy_in_chunks(Thread thread, simt::shared_
 /// and behind it come from there; what lies outside of the operand becomes zero.
 MP_ANY_EXECUTION_SPACE
 template <class Input, class Thread>
-MP_HOST_DEVICE MP_ALWAYS_INLINE void copy_chunk(Thread thread, simt::shared_pointer<Input> to,
+MP_HOST_DEVICE MP_KERNEL_INLINE void copy_chunk(Thread thread, simt::shared_pointer<Input> to,
                                                 const operand_vectors<Input>& operand, std::ptrdiff_t vector,
                                                 std::ptrdiff_t position) {
     constexpr int size = static_cast<int>(sizeof(Input));
@@ -52,7 +52,7 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE void copy_chunk(Thread thread, simt::shared_poin
 }
 
 /// A number that stays in its register: compilers for devices otherwise compute it anew wherever it is used.
-MP_HOST_DEVICE MP_ALWAYS_INLINE std::uint32_t kept(std::uint32_t number) {
+MP_HOST_DEVICE MP_KERNEL_INLINE std::uint32_t kept(std::uint32_t number) {
 #if MP_DEVICE_CODE
     asm volatile("mov.b32 %0, %0;" : "+r"(number));
 #endif
@@ -70,7 +70,7 @@ struct stage_chunk {
 /// memory. A loop: whole_copies has the copies that count.
 MP_ANY_EXECUTION_SPACE
 template <class Stage, class Input, class Thread>
-MP_HOST_DEVICE MP_ALWAYS_INLINE void copy_tile_of(Thread thread, simt::shared_pointer<Input> stage,
+MP_HOST_DEVICE MP_KERNEL_INLINE void copy_tile_of(Thread thread, simt::shared_pointer<Input> stage,
                                                   const operand_vectors<Input>& operand, std::ptrdiff_t outer,
                                                   std::ptrdiff_t p) {
     const std::ptrdiff_t first_vector = Stage::k_major ? outer : p;
@@ -101,7 +101,7 @@ public:
 
     MP_ANY_EXECUTION_SPACE
     template <class Thread>
-    MP_HOST_DEVICE MP_ALWAYS_INLINE whole_copies(Thread thread, const operand_vectors<input>& operand,
+    MP_HOST_DEVICE MP_KERNEL_INLINE whole_copies(Thread thread, const operand_vectors<input>& operand,
                                                  std::ptrdiff_t outer, std::ptrdiff_t p)
         : advance_(Stage::k_major ? Stage::k : Stage::k * operand.stride) {
         const std::ptrdiff_t last =
@@ -122,7 +122,7 @@ public:
     /// Begins to copy the next step to a stage.
     MP_ANY_EXECUTION_SPACE
     template <class Thread>
-    MP_HOST_DEVICE MP_ALWAYS_INLINE void copy_next(Thread thread, simt::shared_pointer<input> stage) {
+    MP_HOST_DEVICE MP_KERNEL_INLINE void copy_next(Thread thread, simt::shared_pointer<input> stage) {
         MP_UNROLL
         for (int i = 0; i < Stage::chunks_of_thread; ++i) {
             const simt::shared_pointer<input> to{stage.offset + to_ +

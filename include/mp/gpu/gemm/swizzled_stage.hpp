@@ -85,7 +85,7 @@ struct swizzled_stage {
     /// For fragments of A from `row` on.
     MP_ANY_EXECUTION_SPACE
     template <class Thread>
-    [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE static reader reader_of_a(Thread thread, int row) {
+    [[nodiscard]] MP_HOST_DEVICE MP_KERNEL_INLINE static reader reader_of_a(Thread thread, int row) {
         const int lane = thread.lane();
         if constexpr (k_major) {
             return reader_at(element({}, row + lane % 16, lane / 16 * chunk_elements));
@@ -98,7 +98,7 @@ struct swizzled_stage {
     /// For pairs of fragments of B from `column` on.
     MP_ANY_EXECUTION_SPACE
     template <class Thread>
-    [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE static reader reader_of_b(Thread thread, int column) {
+    [[nodiscard]] MP_HOST_DEVICE MP_KERNEL_INLINE static reader reader_of_b(Thread thread, int column) {
         const int lane = thread.lane();
         if constexpr (k_major) {
             return reader_at(element({}, column + lane / 16 * 8 + lane % 8, lane / 8 % 2 * chunk_elements));
@@ -112,7 +112,7 @@ struct swizzled_stage {
     /// Fragment i of A: 16 rows, and 32 bytes of k from byte 32 * step on.
     MP_ANY_EXECUTION_SPACE
     template <class Thread>
-    MP_HOST_DEVICE static MP_ALWAYS_INLINE simt::registers<4> load_a(Thread thread, pointer stage,
+    MP_HOST_DEVICE static MP_KERNEL_INLINE simt::registers<4> load_a(Thread thread, pointer stage,
                                                                      const reader& from, int i, int step) {
         if constexpr (k_major) {
             return thread.template load_matrix<4>(
@@ -133,9 +133,10 @@ struct swizzled_stage {
             simt::registers<4> fragment;
             MP_UNROLL
             for (int n = 0; n < 4; ++n) {
-                // Eight rows further, and four of k: a chunk whose number differs in its bit 2.
+                // Eight rows further, and four of k, for which the swizzle takes another chunk.
                 const int row = n % 2 * 8 + i * 16;
-                const int across = row % row_elements * size ^ n / 2 * 64;
+                constexpr int exchange = (4 * row_bytes / 128 & (chunks_across - 1)) * 16;
+                const int across = row % row_elements * size ^ n / 2 * exchange;
                 const int along =
                     row / row_elements * panel_bytes + (n / 2 * 4 + step * simt::mma_k<Input>)*row_bytes;
                 fragment[n] = thread.load(place(stage, from, across, along).template as<std::uint32_t>());
@@ -147,7 +148,7 @@ struct swizzled_stage {
     /// Pair i of fragments of B: of 8 columns each, in registers 0 and 1, and 2 and 3.
     MP_ANY_EXECUTION_SPACE
     template <class Thread>
-    MP_HOST_DEVICE static MP_ALWAYS_INLINE simt::registers<4> load_b_pair(Thread thread, pointer stage,
+    MP_HOST_DEVICE static MP_KERNEL_INLINE simt::registers<4> load_b_pair(Thread thread, pointer stage,
                                                                           const reader& from, int i,
                                                                           int step) {
         const simt::registers<4> fragments = load_a(thread, stage, from, i, step);
@@ -156,7 +157,7 @@ struct swizzled_stage {
     }
 
 private:
-    MP_HOST_DEVICE MP_ALWAYS_INLINE static reader reader_at(pointer first) {
+    MP_HOST_DEVICE MP_KERNEL_INLINE static reader reader_at(pointer first) {
         return {kept(first.offset), 0, 0};
     }
 
@@ -166,7 +167,7 @@ private:
     /// A lane gets bytes of two neighbours in m, for four k that follow each other, in two registers. Rows of all
     /// eight k modulo 8 are read at a time, for the sake of the banks; so for the second half of the lanes the
     /// registers are exchanged.
-    MP_HOST_DEVICE MP_ALWAYS_INLINE static reader reader_of_elements(int lane, int outer) {
+    MP_HOST_DEVICE MP_KERNEL_INLINE static reader reader_of_elements(int lane, int outer) {
         if constexpr (size == 4) return reader_at(element({}, outer + lane / 4, lane % 4));
         const int row = lane % 8;
         const bool exchanged = row / 4 != lane / 8 % 2;
@@ -176,20 +177,20 @@ private:
                 kept(second ? 0x3175U : 0x7531U)};
     }
 
-    [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE static pointer place(pointer stage, const reader& from,
+    [[nodiscard]] MP_HOST_DEVICE MP_KERNEL_INLINE static pointer place(pointer stage, const reader& from,
                                                                        int across, int along) {
         return {stage.offset + (from.first ^ static_cast<std::uint32_t>(across)) +
                 static_cast<std::uint32_t>(along)};
     }
     /// Fragment i where rows run along m. Those of a warp do not go beyond a panel.
-    [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE static pointer place_across(pointer stage,
+    [[nodiscard]] MP_HOST_DEVICE MP_KERNEL_INLINE static pointer place_across(pointer stage,
                                                                               const reader& from, int i,
                                                                               int step) {
         return place(stage, from, i * 16 * size, step * simt::mma_k<Input> * row_bytes);
     }
 
     /// Bytes of two registers: those whose numbers are the four hexadecimal digits of `numbers`, the last one first.
-    [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE static std::uint32_t select_bytes(std::uint32_t low,
+    [[nodiscard]] MP_HOST_DEVICE MP_KERNEL_INLINE static std::uint32_t select_bytes(std::uint32_t low,
                                                                                     std::uint32_t high,
                                                                                     std::uint32_t numbers) {
 #if MP_DEVICE_CODE

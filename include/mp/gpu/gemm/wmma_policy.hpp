@@ -91,6 +91,9 @@ struct wmma_policy {
 
     static constexpr int products = a_stage::k / simt::wmma_k<A>;
 
+    template <class>
+    static constexpr bool loads_ahead = true;
+
     struct reader {
         int row;
         int column;
