@@ -27,6 +27,7 @@ using gpu_test::layout;
 using gpu_test::layouts;
 using gpu_test::matrix;
 using gpu_test::simulated;
+using gpu_test::watched;
 using exact = boost::multiprecision::cpp_bin_float_50;
 
 constexpr float magnitudes[] = {1e-40F, 1.0F, 90.0F, 7e35F};
@@ -76,13 +77,13 @@ TEST_CASE("softmax, its logarithm and cross entropy are as close to the exact on
             matrix<float> x(rows, columns, in), y(rows, columns, out), z(rows, columns, out),
                 dx(rows, columns, out);
             x.randomize(static_cast<unsigned>(columns), span);
-            mp::ops::softmax(simulated{.seed = 1}, x.view, y.view);
-            mp::ops::log_softmax(simulated{.seed = 2}, x.view, z.view);
+            mp::ops::softmax(watched(simulated{.seed = 1}), x.view, y.view);
+            mp::ops::log_softmax(watched(simulated{.seed = 2}), x.view, z.view);
             const std::vector<int> labels{static_cast<int>(columns) / 2, 0};
             float loss = -1;
             std::vector<float> losses(rows);
-            mp::ops::softmax_cross_entropy_with_gradient(simulated{.seed = 3}, x.view, labels, &loss, losses,
-                                                         dx.view, {0.75F, 1024.0F});
+            mp::ops::softmax_cross_entropy_with_gradient(watched(simulated{.seed = 3}), x.view, labels, &loss,
+                                                         losses, dx.view, {0.75F, 1024.0F});
             const exact factor = exact(0.75) * 1024 / rows;
             double worst = 0, worst_logarithm = 0, worst_slope = 0, worst_loss = 0;
             for (std::ptrdiff_t r = 0; r < rows; ++r) {
@@ -130,9 +131,10 @@ void check_normalization(float span, float offset, float epsilon) {
         const std::span gammas(gamma.view.data, size);
         const std::span betas(beta.view.data, size);
         if constexpr (Centered) {
-            mp::ops::layer_norm(simulated{.seed = 5}, x.view, gammas, betas, y.view, {.epsilon = epsilon});
+            mp::ops::layer_norm(watched(simulated{.seed = 5}), x.view, gammas, betas, y.view,
+                                {.epsilon = epsilon});
         } else {
-            mp::ops::rms_norm(simulated{.seed = 5}, x.view, gammas, y.view, {.epsilon = epsilon});
+            mp::ops::rms_norm(watched(simulated{.seed = 5}), x.view, gammas, y.view, {.epsilon = epsilon});
         }
         double worst = 0;
         for (std::ptrdiff_t r = 0; r < rows; ++r) {
@@ -176,8 +178,8 @@ void check_activation(float span, std::ptrdiff_t first, double units, double slo
             dx(rows, columns, out);
         x.randomize(static_cast<unsigned>(columns), span);
         dy.fill([](auto, auto) { return -2.0F; });
-        value(simulated{.seed = 6}, x.view, y.view);
-        slope(simulated{.seed = 7}, x.view, dy.view, dx.view);
+        value(watched(simulated{.seed = 6}), x.view, y.view);
+        slope(watched(simulated{.seed = 7}), x.view, dy.view, dx.view);
         double worst = 0, worst_slope = 0;
         for (std::ptrdiff_t r = 0; r < rows; ++r) {
             for (std::ptrdiff_t c = 0; c < columns; c += 3) {

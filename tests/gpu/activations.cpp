@@ -19,6 +19,7 @@ using gpu_test::layout;
 using gpu_test::matrix;
 using gpu_test::same_bits;
 using gpu_test::simulated;
+using gpu_test::watched;
 using mp::bfloat16;
 using mp::half;
 using mp::ops::gelu_formula;
@@ -134,8 +135,8 @@ TEST_CASE("bits depend on no schedule, layout or size, nothing else is written, 
                     matrix<float> y(rows, columns, out), dx(rows, columns, out);
                     x.randomize(1, 5.0F);
                     dy.randomize(2);
-                    mp::ops::silu(simulated{.seed = seed++}, x.view, y.view);
-                    mp::ops::gelu_backward(simulated{.seed = seed++}, x.view, dy.view, dx.view);
+                    mp::ops::silu(watched(simulated{.seed = seed++}), x.view, y.view);
+                    mp::ops::gelu_backward(watched(simulated{.seed = seed++}), x.view, dy.view, dx.view);
                     CHECK(same_bits(y, y0));
                     CHECK(same_bits(dx, dx0));
                     CHECK(y.is_contained());

@@ -18,6 +18,7 @@ namespace {
 using gpu_test::layout;
 using gpu_test::matrix;
 using gpu_test::simulated;
+using gpu_test::watched;
 using mp::bfloat16;
 using mp::half;
 
@@ -66,7 +67,7 @@ void check_layouts(std::ptrdiff_t rows, std::ptrdiff_t columns) {
         matrix<Value> x(rows, columns, in);
         fill(x, 7 + static_cast<unsigned>(columns));
         std::vector<Index> indices(static_cast<std::size_t>(rows) + 2, Index{77}), on_cpu = indices;
-        mp::ops::argmax(simulated{.seed = seed++}, x.view,
+        mp::ops::argmax(watched(simulated{.seed = seed++}), x.view,
                         std::span(indices).subspan(1, static_cast<std::size_t>(rows)));
         mp::ops::argmax(mp::cpu{}, x.view, std::span(on_cpu).subspan(1, static_cast<std::size_t>(rows)));
         CHECK(indices == on_cpu);

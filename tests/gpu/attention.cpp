@@ -24,6 +24,7 @@ using gpu_test::layout;
 using gpu_test::matrix;
 using gpu_test::same_bits;
 using gpu_test::simulated;
+using gpu_test::watched;
 using mp::bfloat16;
 using mp::half;
 using mp::ops::absent;
@@ -122,7 +123,7 @@ void check_case(const attention_case& of, layout how = {}, std::uint64_t seed = 
     CAPTURE(of.queries);
     CAPTURE(of.keys);
     operands<Q, K, V, Y> it(of, how);
-    it.run(simulated{.seed = seed}, absent);
+    it.run(watched(simulated{.seed = seed}), absent);
     check_exact(it, absent);
 }
 
@@ -179,7 +180,7 @@ TEST_CASE_TEMPLATE("in every layout and on every schedule results have the same 
     std::uint64_t seed = 1;
     for (const layout& how : gpu_test::layouts) {
         operands<Value> again(of, how);
-        again.run(simulated{.seed = seed++}, absent);
+        again.run(watched(simulated{.seed = seed++}), absent);
         CHECK(same_bits(first.y, again.y));
         CHECK(first.log_sums == again.log_sums);
         CHECK(again.y.is_contained());
@@ -188,7 +189,7 @@ TEST_CASE_TEMPLATE("in every layout and on every schedule results have the same 
     const attention_case aligned{20, 67, 16, 8, {.key_heads = 1}};
     operands<Value> wide(aligned), narrow(aligned, {mp::storage_order::row_major, 0, 1});
     wide.run(simulated{}, absent);
-    narrow.run(simulated{.seed = 5}, absent);
+    narrow.run(watched(simulated{.seed = 5}), absent);
     CHECK(same_bits(wide.y, narrow.y));
 }
 
@@ -226,7 +227,7 @@ TEST_CASE_TEMPLATE("masks are added, and -infinity takes keys out", Value, half,
             it.k.view(64, 0) = static_cast<Value>(std::numeric_limits<float>::quiet_NaN());
             mask.fill(
                 [&](auto r, auto c) { return c == 64 ? -infinity : static_cast<float>(mask.view(r, c)); });
-            it.run(simulated{.seed = 2}, mask.view);
+            it.run(watched(simulated{.seed = 2}), mask.view);
             it.k.view(64, 0) = static_cast<Value>(0.0F);
             check_exact(it, mask.view);
         }

@@ -25,6 +25,7 @@ using gpu_test::layout;
 using gpu_test::matrix;
 using gpu_test::same_bits;
 using gpu_test::simulated;
+using gpu_test::watched;
 using mp::bfloat16;
 using mp::half;
 using mp::ops::absent;
@@ -193,7 +194,7 @@ void check_case(const attention_case& of, bool saved = false) {
     CAPTURE(of.head_dim);
     operands<Value> it(of);
     if (saved) it.save_log_sums(absent);
-    it.run(simulated{.seed = 3}, absent);
+    it.run(watched(simulated{.seed = 3}), absent);
     check_exact(it, absent);
 }
 
@@ -237,7 +238,7 @@ TEST_CASE_TEMPLATE("gradients with masks; what is hidden has no influence on g",
             if (r == 4) return -infinity;  // sees nothing
             return (r + 2 * c) % 5 == 0 ? -infinity : 0.25F * static_cast<float>((r + c) % 3);
         });
-        it.run(simulated{.seed = 2}, mask.view);
+        it.run(watched(simulated{.seed = 2}), mask.view);
         check_exact(it, mask.view);
     }
 }
@@ -258,7 +259,7 @@ TEST_CASE_TEMPLATE("gradients have the same bits in every layout, on every sched
     std::uint64_t seed = 1;
     for (const layout& how : gpu_test::layouts) {
         operands<Value> again(of, how);
-        again.run(simulated{.seed = seed++}, absent);
+        again.run(watched(simulated{.seed = seed++}), absent);
         CHECK(same_bits(first.dq, again.dq));
         CHECK(same_bits(first.dk, again.dk));
         CHECK(same_bits(first.dv, again.dv));
@@ -295,7 +296,7 @@ TEST_CASE_TEMPLATE("gradients with dropout drop what the forward pass drops on t
              .alignment = causal_alignment::last_key,
              .dropout = {.probability = 0.4F, .seed = 99, .offset = offset, .added_offset = &added}}};
         operands<Value> it(of), expected(of);
-        it.run(simulated{.seed = 4}, absent);
+        it.run(watched(simulated{.seed = 4}), absent);
         expected.run(mp::cpu{}, absent);
         // Sums of up to 140 terms whose weights are rounded; one bit too many dropped would be 1/64 and more.
         const double bound = sizeof(Value) == 2 ? 0x1p-8 : 0x1p-18;

@@ -22,6 +22,7 @@ namespace {
 using gpu_test::layout;
 using gpu_test::matrix;
 using gpu_test::simulated;
+using gpu_test::watched;
 using mp::bfloat16;
 using mp::block_direction;
 using mp::half;
@@ -80,7 +81,7 @@ template <class Format, class Value>
 void check_same(const matrix<Value>& from, const quantize_options& options, std::uint64_t seed,
                 std::size_t shift = 0) {
     quantised<Format> found(from.view.rows, from.view.columns, options.direction, shift);
-    mp::quantize(simulated{.seed = seed}, from.view, found.span, options);
+    mp::quantize(watched(simulated{.seed = seed}), from.view, found.span, options);
     const Format expected = mp::quantize<Format>(mp::cpu{}, from.view, options);
     CAPTURE(from.view.rows);
     CAPTURE(from.view.columns);
@@ -89,7 +90,7 @@ void check_same(const matrix<Value>& from, const quantize_options& options, std:
     CHECK(found.is_contained());
 
     matrix<Value> back(from.view.rows, from.view.columns), back_expected(from.view.rows, from.view.columns);
-    mp::dequantize(simulated{.seed = seed}, found.span, back.view);
+    mp::dequantize(watched(simulated{.seed = seed}), found.span, back.view);
     mp::dequantize(mp::cpu{}, expected, back_expected.view);
     CHECK(gpu_test::same_bits(back, back_expected));
     CHECK(back.is_contained());

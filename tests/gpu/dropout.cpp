@@ -17,6 +17,7 @@ using gpu_test::layout;
 using gpu_test::matrix;
 using gpu_test::same_bits;
 using gpu_test::simulated;
+using gpu_test::watched;
 using mp::bfloat16;
 using mp::half;
 using mp::ops::dropout_options;
@@ -32,7 +33,7 @@ void check_layouts(std::ptrdiff_t rows, std::ptrdiff_t columns) {
             matrix<X> x(rows, columns, in);
             matrix<Y> y(rows, columns, out), expected(rows, columns, out);
             x.randomize(1, 5.0F);
-            mp::ops::dropout(simulated{.seed = seed++}, x.view, y.view, options);
+            mp::ops::dropout(watched(simulated{.seed = seed++}), x.view, y.view, options);
             mp::ops::dropout(mp::cpu{}, x.view, expected.view, options);
             CHECK(same_bits(y, expected));
             CHECK(y.is_contained());

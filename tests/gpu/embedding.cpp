@@ -19,6 +19,7 @@ using gpu_test::layout;
 using gpu_test::matrix;
 using gpu_test::same_bits;
 using gpu_test::simulated;
+using gpu_test::watched;
 using gpu_test::workspace;
 using mp::bfloat16;
 using mp::half;
@@ -55,7 +56,7 @@ void check_layouts(std::ptrdiff_t rows, std::ptrdiff_t columns, std::size_t coun
         matrix<Table> sums(rows, columns, out), expected_sums(rows, columns, out);
         table.randomize(1, 4.0F);
         dy.randomize(2, 4.0F);
-        mp::ops::embedding(simulated{.seed = seed++}, table.view, indices, y.view);
+        mp::ops::embedding(watched(simulated{.seed = seed++}), table.view, indices, y.view);
         mp::ops::embedding(mp::cpu{}, table.view, indices, expected_y.view);
         CHECK(same_bits(y, expected_y));
         CHECK(y.is_contained());
@@ -100,7 +101,8 @@ TEST_CASE("many indices are summed in their order") {
         }
         std::vector<float> sums(static_cast<std::size_t>(rows), 3.0F);
         workspace room(embedding_backward_workspace(count));
-        mp::ops::embedding_backward(room.on({.seed = 5}), indices, dy.view,
+        const auto seed = static_cast<std::uint64_t>(rows + 2);  // that of the first is watched
+        mp::ops::embedding_backward(room.on({.seed = seed}), indices, dy.view,
                                     mp::row_major(sums.data(), rows, 1));
         CHECK(sums == expected);
     }

@@ -28,6 +28,7 @@ namespace {
 
 using gpu_test::matrix;
 using gpu_test::simulated;
+using gpu_test::watched;
 
 float from_bits(std::uint32_t bits) {
     return mp::detail::bit_cast<float>(bits);
@@ -54,11 +55,11 @@ TEST_CASE("rows with infinities and NaN are what they are without -ffast-math") 
     for (const std::ptrdiff_t columns : {6, 1300}) {
         matrix<float> x(5, columns), y(5, columns), dx(5, columns);
         fill_rows(x);
-        mp::ops::softmax(simulated{.seed = 1}, x.view, y.view);
+        mp::ops::softmax(watched(simulated{.seed = 1}), x.view, y.view);
         const std::vector<int> labels(5, 0);
         std::vector<float> losses(6);
-        mp::ops::softmax_cross_entropy_with_gradient(simulated{.seed = 2}, x.view, labels, &losses[5],
-                                                     std::span(losses).first(5), dx.view);
+        mp::ops::softmax_cross_entropy_with_gradient(watched(simulated{.seed = 2}), x.view, labels,
+                                                     &losses[5], std::span(losses).first(5), dx.view);
         for (std::ptrdiff_t r = 0; r < 5; ++r) {
             const bool undefined = r >= 2;
             for (std::ptrdiff_t c = 0; c < columns; ++c) {
@@ -69,11 +70,11 @@ TEST_CASE("rows with infinities and NaN are what they are without -ffast-math") 
         }
         CHECK(gpu_test::is_nan(losses[5]));
         // With smoothed labels a masked class has an infinite loss; with no rows that count there is no mean.
-        mp::ops::softmax_cross_entropy(simulated{.seed = 3}, x.view, labels, &losses[5],
+        mp::ops::softmax_cross_entropy(watched(simulated{.seed = 3}), x.view, labels, &losses[5],
                                        std::span(losses).first(5), {}, {.label_smoothing = 0.1F});
         CHECK(bits_of(losses[1]) == plus_infinity);
         CHECK(gpu_test::is_nan(losses[2]));
-        mp::ops::softmax_cross_entropy(simulated{.seed = 4}, x.view, labels, &losses[5],
+        mp::ops::softmax_cross_entropy(watched(simulated{.seed = 4}), x.view, labels, &losses[5],
                                        std::span(losses).first(5), {}, {.ignore_index = 0});
         CHECK(gpu_test::is_nan(losses[5]));
         for (std::size_t r = 0; r < 5; ++r) CHECK(bits_of(losses[r]) == 0);

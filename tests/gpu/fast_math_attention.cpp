@@ -16,6 +16,7 @@ namespace {
 
 using gpu_test::matrix;
 using gpu_test::simulated;
+using gpu_test::watched;
 
 float from_bits(std::uint32_t bits) {
     return mp::detail::bit_cast<float>(bits);
@@ -45,8 +46,8 @@ TEST_CASE_TEMPLATE("masks of infinities and NaN do what they do without -ffast-m
         return static_cast<float>(c % 3);
     });
     std::vector<float> log_sums(5);
-    mp::ops::scaled_dot_product_attention(simulated{.seed = 1}, q.view, k.view, v.view, mask.view, y.view, {},
-                                          {log_sums});
+    mp::ops::scaled_dot_product_attention(watched(simulated{.seed = 1}), q.view, k.view, v.view, mask.view,
+                                          y.view, {}, {log_sums});
     for (std::ptrdiff_t r = 0; r < 5; ++r) {
         CHECK(gpu_test::is_nan(static_cast<float>(y.view(r, 1))) == (r > 1));
         CHECK(gpu_test::is_nan(log_sums[static_cast<std::size_t>(r)]) == (r > 1));
@@ -55,9 +56,9 @@ TEST_CASE_TEMPLATE("masks of infinities and NaN do what they do without -ffast-m
     CHECK(bits_of(log_sums[1]) == minus_infinity);
     mp::host_workspace memory;
     k.view(1, 0) = Value(0.0F);  // products with zero weights are NaN else
-    mp::ops::scaled_dot_product_attention_backward(simulated{.seed = 2, .workspace = &memory}, q.view, k.view,
-                                                   v.view, mask.view, y.view, dq.view, dk.view, dv.view, {},
-                                                   {log_sums});
+    mp::ops::scaled_dot_product_attention_backward(watched(simulated{.seed = 2, .workspace = &memory}),
+                                                   q.view, k.view, v.view, mask.view, y.view, dq.view,
+                                                   dk.view, dv.view, {}, {log_sums});
     CHECK_FALSE(gpu_test::is_nan(static_cast<float>(dq.view(0, 0))));
     CHECK(bits_of(static_cast<float>(dq.view(1, 0))) == 0);
     CHECK(gpu_test::is_nan(static_cast<float>(dq.view(2, 0))));

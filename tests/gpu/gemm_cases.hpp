@@ -20,6 +20,8 @@
 #include <string>
 #include <vector>
 
+#include "gpu/watched.hpp"
+
 namespace gpu_gemm_test {
 
 using mp::arch;
@@ -125,7 +127,7 @@ void check(const shape& size, const setting& with, Draw draw, Epilogue epilogue 
     for (std::ptrdiff_t i = 0; i < size.rows; ++i) {
         for (std::ptrdiff_t j = 0; j < size.columns; ++j) expected.view(i, j) = c.view(i, j) = C(draw());
     }
-    const mp::simulated_gpu<Arch> gpu{.seed = with.seed};
+    const mp::simulated_gpu<Arch> gpu = gpu_test::watched(mp::simulated_gpu<Arch>{.seed = with.seed});
     auto plan = mp::plan_gemm<A, Kernel>(gpu, size.rows, size.columns, size.k);
     if (with.multiprocessors != 0) plan.gpu.multiprocessors = with.multiprocessors;
     if (with.cluster_blocks != 0) take_clusters<A>(plan, with.cluster_blocks);

@@ -79,7 +79,7 @@ void check_scaled(const shape& size, const setting& with, const scale_setting& s
                                  scales.b_order, 0, with.padding, draw_scale);
     const mp::k_block_scales a_blocks{a_scales.view, scales.a_vectors_per_scale};
     const mp::k_block_scales b_blocks{b_scales.view, scales.b_vectors_per_scale};
-    const mp::simulated_gpu<Arch> gpu{.seed = with.seed};
+    const mp::simulated_gpu<Arch> gpu = gpu_test::watched(mp::simulated_gpu<Arch>{.seed = with.seed});
     auto plan = mp::plan_gemm<A, Kernel>(gpu, size.rows, size.columns, size.k, 1, {.splits = scales.splits});
     if (with.cluster_blocks != 0) take_clusters<A>(plan, with.cluster_blocks);
     if (scales.large_tiles) plan.tile_rows = plan.tile_columns = 128;

@@ -17,6 +17,7 @@ using gpu_test::layout;
 using gpu_test::matrix;
 using gpu_test::same_bits;
 using gpu_test::simulated;
+using gpu_test::watched;
 using gpu_test::workspace;
 using mp::bfloat16;
 using mp::half;
@@ -62,10 +63,10 @@ void check_layouts(std::ptrdiff_t rows, std::ptrdiff_t columns) {
             CHECK(same_bits(found.squared, expected.squared));
             CHECK(same_bits(found.absolute, expected.absolute));
             matrix<DX> squared(rows, columns, out), absolute(rows, columns, in);
-            mp::ops::mean_squared_error_backward(simulated{.seed = seed++}, x.view, t.view, squared.view,
-                                                 factors);
-            mp::ops::mean_absolute_error_backward(simulated{.seed = seed++}, x.view, t.view, absolute.view,
-                                                  factors);
+            mp::ops::mean_squared_error_backward(watched(simulated{.seed = seed++}), x.view, t.view,
+                                                 squared.view, factors);
+            mp::ops::mean_absolute_error_backward(watched(simulated{.seed = seed++}), x.view, t.view,
+                                                  absolute.view, factors);
             CHECK(same_bits(squared, squared0));
             CHECK(same_bits(absolute, absolute0));
             CHECK(squared.is_contained());

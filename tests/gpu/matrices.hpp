@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "gpu/values.hpp"
+#include "gpu/watched.hpp"
 
 namespace gpu_test {
 
@@ -113,7 +114,7 @@ public:
     /// The executor with it.
     [[nodiscard]] simulated on(simulated exec = {}) {
         exec.workspace = &of_;
-        return exec;
+        return watched(exec);
     }
 
 private:

@@ -21,6 +21,7 @@ using gpu_test::layout;
 using gpu_test::matrix;
 using gpu_test::same_bits;
 using gpu_test::simulated;
+using gpu_test::watched;
 using gpu_test::workspace;
 using mp::bfloat16;
 using mp::half;
@@ -74,7 +75,8 @@ void check_forward(std::ptrdiff_t columns, float offset, float span, float epsil
     const std::span betas(beta.view.data, static_cast<std::size_t>(columns));
     mp::ops::row_statistics statistics{{}, inverses};
     if (Centered) statistics.mean = means;
-    forward<Centered>(simulated{.seed = 5}, x.view, gammas, betas, y.view, {.epsilon = epsilon}, statistics);
+    forward<Centered>(watched(simulated{.seed = 5}), x.view, gammas, betas, y.view, {.epsilon = epsilon},
+                      statistics);
     for (std::ptrdiff_t r = 0; r < rows; ++r) {
         const exact_row exact(x, r, Centered, epsilon);
         double worst = 0;
@@ -171,7 +173,7 @@ void check_backward(std::ptrdiff_t rows, std::ptrdiff_t columns, bool saved) {
         if (Centered) statistics.mean = means;
         forward<Centered>(simulated{}, x.view, gammas, absent, y.view, {}, statistics);
     }
-    backward<Centered>(simulated{.seed = 3}, x.view, gammas, dy.view, dx.view, std::span(dgamma),
+    backward<Centered>(watched(simulated{.seed = 3}), x.view, gammas, dy.view, dx.view, std::span(dgamma),
                        std::span(dbeta), statistics);
     std::vector<long double> of_gamma(size), of_beta(size), bound_gamma(size), bound_beta(size);
     double worst = 0;
@@ -245,9 +247,9 @@ TEST_CASE("bits depend on no schedule, layout or alignment, and nothing else is 
             x.randomize(1, 4.0F);
             dy.randomize(2);
             std::vector<half> dgamma(size), dbeta(size);
-            mp::ops::layer_norm(simulated{.seed = seed++}, x.view, gammas, gammas, y.view);
-            backward<true>(simulated{.seed = seed++}, x.view, gammas, dy.view, dx.view, std::span(dgamma),
-                           std::span(dbeta));
+            mp::ops::layer_norm(watched(simulated{.seed = seed++}), x.view, gammas, gammas, y.view);
+            backward<true>(watched(simulated{.seed = seed++}), x.view, gammas, dy.view, dx.view,
+                           std::span(dgamma), std::span(dbeta));
             CHECK(same_bits(y, y0));
             CHECK(same_bits(dx, dx0));
             CHECK(same_bits(dgamma, dgamma0));
@@ -255,11 +257,11 @@ TEST_CASE("bits depend on no schedule, layout or alignment, and nothing else is 
             CHECK(y.is_contained());
             CHECK(dx.is_contained());
             // dx in the memory of dy, and y in that of x.
-            backward<true>(simulated{.seed = seed++}, x.view, gammas, dy.view, dy.view, std::span(dgamma),
-                           std::span(dbeta));
+            backward<true>(watched(simulated{.seed = seed++}), x.view, gammas, dy.view, dy.view,
+                           std::span(dgamma), std::span(dbeta));
             CHECK(same_bits(dy, dx0));
             CHECK(same_bits(dgamma, dgamma0));
-            mp::ops::layer_norm(simulated{.seed = seed++}, x.view, gammas, gammas, x.view);
+            mp::ops::layer_norm(watched(simulated{.seed = seed++}), x.view, gammas, gammas, x.view);
             CHECK(same_bits(x, y0));
         }
     }

@@ -17,6 +17,7 @@ using gpu_test::layout;
 using gpu_test::matrix;
 using gpu_test::same_bits;
 using gpu_test::simulated;
+using gpu_test::watched;
 using mp::bfloat16;
 using mp::half;
 using mp::ops::average_over;
@@ -59,15 +60,16 @@ void check_layouts(const pool2d_geometry& g, std::ptrdiff_t batch) {
                 CHECK(y.is_contained());
                 CHECK(dx.is_contained());
             };
-            mp::ops::max_pool2d(simulated{.seed = seed++}, x.view, y.view, g);
+            mp::ops::max_pool2d(watched(simulated{.seed = seed++}), x.view, y.view, g);
             mp::ops::max_pool2d(mp::cpu{}, x.view, expected.view, g);
-            mp::ops::max_pool2d_backward(simulated{.seed = seed++}, x.view, dy.view, dx.view, g);
+            mp::ops::max_pool2d_backward(watched(simulated{.seed = seed++}), x.view, dy.view, dx.view, g);
             mp::ops::max_pool2d_backward(mp::cpu{}, x.view, dy.view, dx0.view, g);
             compare();
             for (const average_over over : {average_over::whole_window, average_over::pixels_inside}) {
-                mp::ops::average_pool2d(simulated{.seed = seed++}, x.view, y.view, g, over);
+                mp::ops::average_pool2d(watched(simulated{.seed = seed++}), x.view, y.view, g, over);
                 mp::ops::average_pool2d(mp::cpu{}, x.view, expected.view, g, over);
-                mp::ops::average_pool2d_backward(simulated{.seed = seed++}, dy.view, dx.view, g, over);
+                mp::ops::average_pool2d_backward(watched(simulated{.seed = seed++}), dy.view, dx.view, g,
+                                                 over);
                 mp::ops::average_pool2d_backward(mp::cpu{}, dy.view, dx0.view, g, over);
                 compare();
             }

@@ -15,6 +15,7 @@ using gpu_test::layout;
 using gpu_test::matrix;
 using gpu_test::same_bits;
 using gpu_test::simulated;
+using gpu_test::watched;
 using mp::bfloat16;
 using mp::half;
 using mp::ops::head_layout;
@@ -30,7 +31,7 @@ void check_heads(std::ptrdiff_t batch, std::ptrdiff_t heads, std::ptrdiff_t toke
             matrix<X> x(batch * tokens, heads * head_dim, in), again(batch * tokens, heads * head_dim, in);
             matrix<Y> y(batch * heads * tokens, head_dim, out);
             x.randomize(1, 5.0F);
-            mp::ops::permute_heads(simulated{.seed = seed++}, x.view, y.view,
+            mp::ops::permute_heads(watched(simulated{.seed = seed++}), x.view, y.view,
                                    {.heads = heads, .batch = batch});
             // The definition of either layout.
             int wrong = 0;
@@ -46,7 +47,7 @@ void check_heads(std::ptrdiff_t batch, std::ptrdiff_t heads, std::ptrdiff_t toke
             }
             CHECK(wrong == 0);
             CHECK(y.is_contained());
-            mp::ops::permute_heads_backward(simulated{.seed = seed++}, y.view, again.view,
+            mp::ops::permute_heads_backward(watched(simulated{.seed = seed++}), y.view, again.view,
                                             {.heads = heads, .batch = batch});
             matrix<X> returned(batch * tokens, heads * head_dim, in);
             mp::ops::permute_heads(mp::cpu{}, y.view, returned.view,

@@ -7,8 +7,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <new>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace gpu_test {
@@ -33,27 +35,42 @@ struct device_allocator {
 class simulated_device {
 public:
     explicit simulated_device(std::uint64_t seed = 0, mp::simt::access_statistics* statistics = nullptr)
-        : exec_{.seed = seed, .statistics = statistics} {}
+        : exec_{.seed = seed, .statistics = statistics, .checker = checker_.get()} {}
 
-    /// Memory of the device. It begins at a multiple of 256 bytes, as cudaMalloc's, and ends where
-    /// AddressSanitizer says.
+    /// Memory of the device. It begins at a multiple of 256 bytes, as cudaMalloc's; kernels may touch arrays
+    /// alone.
     template <class Value>
     class array {
     public:
-        explicit array(const std::vector<Value>& values) : values_(values.begin(), values.end()) {}
+        array(const std::vector<Value>& values, std::shared_ptr<mp::simt::memory_checker> checker)
+            : values_(values.begin(), values.end()), checker_(std::move(checker)) {
+            checker_->add(span(), "an array of the test");
+        }
+        array(const array&) = delete;
+        array& operator=(const array&) = delete;
+        array(array&&) noexcept = default;
+        array& operator=(array&& other) noexcept {
+            values_.swap(other.values_);
+            checker_.swap(other.checker_);
+            return *this;
+        }
+        ~array() {
+            if (checker_ != nullptr) checker_->remove(values_.data());
+        }
         [[nodiscard]] std::span<Value> span() { return values_; }
         [[nodiscard]] Value* data() { return values_.data(); }
 
     private:
         friend class simulated_device;
         std::vector<Value, device_allocator<Value>> values_;
+        std::shared_ptr<mp::simt::memory_checker> checker_;
     };
 
     [[nodiscard]] const mp::simulated_gpu<mp::arch::sm_80>& exec() const { return exec_; }
 
     template <class Value>
     [[nodiscard]] array<Value> put(const std::vector<Value>& values) {
-        return array<Value>(values);
+        return array<Value>(values, checker_);
     }
     template <class Value>
     [[nodiscard]] std::vector<Value> get(const array<Value>& from) {
@@ -61,6 +78,7 @@ public:
     }
 
 private:
+    std::shared_ptr<mp::simt::memory_checker> checker_ = std::make_shared<mp::simt::memory_checker>();
     mp::simulated_gpu<mp::arch::sm_80> exec_;
 };
 

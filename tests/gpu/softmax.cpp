@@ -20,6 +20,7 @@ using gpu_test::layout;
 using gpu_test::matrix;
 using gpu_test::same_bits;
 using gpu_test::simulated;
+using gpu_test::watched;
 using mp::bfloat16;
 using mp::half;
 
@@ -55,8 +56,8 @@ void check_float_rows(float span) {
         matrix<float> x(3, columns), y(3, columns), dy(3, columns), dx(3, columns);
         x.randomize(7, span);
         dy.randomize(8);
-        Case::forward(simulated{.seed = 3}, x.view, y.view);
-        Case::backward(simulated{.seed = 4}, y.view, dy.view, dx.view);
+        Case::forward(watched(simulated{.seed = 3}), x.view, y.view);
+        Case::backward(watched(simulated{.seed = 4}), y.view, dy.view, dx.view);
         for (std::ptrdiff_t r = 0; r < 3; ++r) {
             long double largest = -INFINITY, sum = 0, slopes = 0, magnitudes = 0;
             for (std::ptrdiff_t c = 0; c < columns; ++c) {
@@ -156,8 +157,8 @@ TEST_CASE_TEMPLATE("bits depend on no schedule, layout or alignment, and nothing
                 matrix<float> y(5, columns, out), dx(5, columns, out);
                 x.randomize(1, 4.0F);
                 dy.randomize(2);
-                Case::forward(simulated{.seed = seed++}, x.view, y.view);
-                Case::backward(simulated{.seed = seed++}, y.view, dy.view, dx.view);
+                Case::forward(watched(simulated{.seed = seed++}), x.view, y.view);
+                Case::backward(watched(simulated{.seed = seed++}), y.view, dy.view, dx.view);
                 CHECK(same_bits(y, y0));
                 CHECK(same_bits(dx, dx0));
                 CHECK(y.is_contained());
@@ -165,7 +166,7 @@ TEST_CASE_TEMPLATE("bits depend on no schedule, layout or alignment, and nothing
             }
         }
         // In place.
-        Case::forward(simulated{.seed = 9}, x0.view, x0.view);
+        Case::forward(watched(simulated{.seed = 9}), x0.view, x0.view);
         matrix<half> again(5, columns), fresh(5, columns);
         again.randomize(1, 4.0F);
         Case::forward(simulated{}, again.view, fresh.view);
@@ -193,7 +194,7 @@ TEST_CASE_TEMPLATE("special values are those of the CPU", Case, softmax_case, lo
             const auto place = c - (columns - 4);
             return place < 0 ? -infinity : rows[static_cast<std::size_t>(r)][static_cast<std::size_t>(place)];
         });
-        Case::forward(simulated{.seed = 2}, x.view, y.view);
+        Case::forward(watched(simulated{.seed = 2}), x.view, y.view);
         Case::forward(mp::cpu{}, x.view, expected.view);
         for (std::ptrdiff_t r = 0; r < count; ++r) {
             for (std::ptrdiff_t c = 0; c < columns; ++c) {
@@ -207,7 +208,7 @@ TEST_CASE_TEMPLATE("special values are those of the CPU", Case, softmax_case, lo
         matrix<float> dy(count, columns), dx(count, columns), expected_dx(count, columns);
         dy.randomize(3);
         dy.view(4, columns - 1) = nan;
-        Case::backward(simulated{.seed = 2}, expected.view, dy.view, dx.view);
+        Case::backward(watched(simulated{.seed = 2}), expected.view, dy.view, dx.view);
         Case::backward(mp::cpu{}, expected.view, dy.view, expected_dx.view);
         for (std::ptrdiff_t r = 0; r < count; ++r) {
             for (std::ptrdiff_t c = 0; c < columns; ++c) {

@@ -21,6 +21,7 @@ using gpu_test::layout;
 using gpu_test::matrix;
 using gpu_test::same_bits;
 using gpu_test::simulated;
+using gpu_test::watched;
 using mp::bfloat16;
 using mp::half;
 using mp::ops::loss_factors;
@@ -51,7 +52,7 @@ void check_floats(std::ptrdiff_t rows, std::ptrdiff_t columns, float span) {
     x.randomize(3, span);
     const auto labels = random_labels<int>(rows, columns);
     const loss_factors factors{0.75F, 1024.0F};
-    const result found = run(simulated{.seed = 2}, x.view, labels, dx.view, factors);
+    const result found = run(watched(simulated{.seed = 2}), x.view, labels, dx.view, factors);
     const long double factor = 0.75L * 1024 / static_cast<long double>(rows);
     long double total = 0;
     for (std::ptrdiff_t r = 0; r < rows; ++r) {
@@ -125,21 +126,22 @@ TEST_CASE("bits depend on no schedule, layout or alignment, nothing else is writ
         for (const layout& in : gpu_test::layouts) {
             matrix<half> x(rows, columns, in), dx(rows, columns, in);
             x.randomize(1, 5.0F);
-            const result found = run(simulated{.seed = seed++}, x.view, labels, dx.view);
+            const result found = run(watched(simulated{.seed = seed++}), x.view, labels, dx.view);
             CHECK(same_bits(dx, dx0));
             CHECK(same_bits(found.of_rows, expected.of_rows));
             CHECK(found.loss == expected.loss);
             CHECK(dx.is_contained());
             // The parts alone.
             matrix<half> alone(rows, columns, in);
-            mp::ops::softmax_cross_entropy_backward(simulated{.seed = seed++}, x.view, labels, alone.view);
+            mp::ops::softmax_cross_entropy_backward(watched(simulated{.seed = seed++}), x.view, labels,
+                                                    alone.view);
             CHECK(same_bits(alone, dx0));
             result only{-1, std::vector<float>(rows)};
-            mp::ops::softmax_cross_entropy(simulated{.seed = seed++}, x.view, labels, &only.loss,
+            mp::ops::softmax_cross_entropy(watched(simulated{.seed = seed++}), x.view, labels, &only.loss,
                                            only.of_rows);
             CHECK(only.loss == expected.loss);
             // Over the logits.
-            const result replaced = run(simulated{.seed = seed++}, x.view, labels, x.view);
+            const result replaced = run(watched(simulated{.seed = seed++}), x.view, labels, x.view);
             CHECK(same_bits(x, dx0));
             CHECK(replaced.loss == expected.loss);
         }

@@ -22,6 +22,7 @@ using gpu_test::layout;
 using gpu_test::matrix;
 using gpu_test::same_bits;
 using gpu_test::simulated;
+using gpu_test::watched;
 using mp::bfloat16;
 using mp::half;
 using mp::ops::cross_entropy_options;
@@ -44,7 +45,7 @@ std::vector<float> log_sums_of(const matrix<Logit>& logits, const std::vector<in
     gpu_test::workspace memory(512);
     std::vector<float> log_sums(labels.size(), -77.0F), of_rows(labels.size()), bare(labels.size());
     float loss = 0, bare_loss = 0;
-    const auto exec = memory.on(simulated{.seed = 2});
+    const auto exec = memory.on(watched(simulated{.seed = 2}));
     mp::ops::softmax_cross_entropy(exec, logits.view, labels, &loss, of_rows, {}, options, log_sums);
     mp::ops::softmax_cross_entropy(exec, logits.view, labels, &bare_loss, bare, {}, options);
     CHECK(same_bits(loss, bare_loss));
@@ -62,8 +63,8 @@ void check_floats(std::ptrdiff_t rows, std::ptrdiff_t columns, float span,
     const auto labels = some_labels(rows, columns, options.ignore_index ? -100 : 0);
     const std::vector<float> log_sums = log_sums_of(x, labels, options);
     gpu_test::workspace memory(512);
-    mp::ops::softmax_cross_entropy_backward(memory.on(simulated{.seed = 5}), x.view, labels, dx.view, factors,
-                                            options, log_sums);
+    mp::ops::softmax_cross_entropy_backward(memory.on(watched(simulated{.seed = 5})), x.view, labels, dx.view,
+                                            factors, options, log_sums);
     const auto counted = rows - std::count(labels.begin(), labels.end(), -100);
     const long double factor = 0.75L * 1024 / static_cast<long double>(counted);
     const long double smoothing = options.label_smoothing;
@@ -109,7 +110,7 @@ void check_layouts(std::ptrdiff_t rows, std::ptrdiff_t columns) {
     const auto labels = some_labels(rows, columns, -100);
     const std::vector<float> log_sums = log_sums_of(first, labels, smoothed);
     gpu_test::workspace memory(512);
-    const auto exec = memory.on(simulated{.seed = 5});
+    const auto exec = memory.on(watched(simulated{.seed = 5}));
     mp::ops::softmax_cross_entropy_backward(exec, first.view, labels, expected.view, {}, smoothed, log_sums);
     for (const layout& how : gpu_test::layouts) {
         matrix<Logit> x(rows, columns, how), dx(rows, columns, how);

@@ -24,6 +24,7 @@ using gpu_test::layout;
 using gpu_test::matrix;
 using gpu_test::same_bits;
 using gpu_test::simulated;
+using gpu_test::watched;
 using mp::bfloat16;
 using mp::half;
 using mp::ops::cross_entropy_options;
@@ -69,7 +70,7 @@ void check_floats(std::ptrdiff_t rows, std::ptrdiff_t columns, float span, float
     x.randomize(3, span);
     const auto labels = some_labels<int>(rows, columns, -100);
     const auto counted = rows - std::count(labels.begin(), labels.end(), -100);
-    const result found = run(simulated{.seed = 2}, x.view, labels, dx.view,
+    const result found = run(watched(simulated{.seed = 2}), x.view, labels, dx.view,
                              {.ignore_index = -100, .label_smoothing = smoothing}, {0.75F, 1024.0F});
     const long double factor = 0.75L * 1024 / static_cast<long double>(counted);
     const auto share_of_all = static_cast<long double>(smoothing) / static_cast<long double>(columns);
@@ -156,7 +157,7 @@ TEST_CASE("with options, bits depend on no schedule, layout or alignment, and gr
         for (const layout& in : gpu_test::layouts) {
             matrix<half> x(rows, columns, in), dx(rows, columns, in), alone(rows, columns, in);
             x.randomize(1, 5.0F);
-            const result found = run(simulated{.seed = seed++}, x.view, labels, dx.view, options);
+            const result found = run(watched(simulated{.seed = seed++}), x.view, labels, dx.view, options);
             CHECK(same_bits(dx, dx0));
             CHECK(same_bits(found.of_rows, expected.of_rows));
             CHECK(found.loss == expected.loss);
@@ -167,11 +168,11 @@ TEST_CASE("with options, bits depend on no schedule, layout or alignment, and gr
                                                     {}, options);
             CHECK(same_bits(alone, dx0));
             result only{-1, std::vector<float>(rows)};
-            mp::ops::softmax_cross_entropy(simulated{.seed = seed++}, x.view, labels, &only.loss,
+            mp::ops::softmax_cross_entropy(watched(simulated{.seed = seed++}), x.view, labels, &only.loss,
                                            only.of_rows, {}, options);
             CHECK(only.loss == expected.loss);
             CHECK(same_bits(only.of_rows, expected.of_rows));
-            const result replaced = run(simulated{.seed = seed++}, x.view, labels, x.view, options);
+            const result replaced = run(watched(simulated{.seed = seed++}), x.view, labels, x.view, options);
             CHECK(same_bits(x, dx0));
             CHECK(replaced.loss == expected.loss);
         }
@@ -245,7 +246,8 @@ TEST_CASE("with options, the loss scale may live on the device, and gradients be
     x.randomize(5, 4.0F);
     sum.randomize(6);
     const auto labels = some_labels<int>(6, 70, -100);
-    const result known = run(simulated{.seed = 3}, x.view, labels, expected.view, options, {0.75F, 1024.0F});
+    const result known =
+        run(watched(simulated{.seed = 3}), x.view, labels, expected.view, options, {0.75F, 1024.0F});
     gpu_test::workspace memory(1 << 14);
     const simulated gpu = memory.on({.seed = 3});
     result found{-1, std::vector<float>(6)};

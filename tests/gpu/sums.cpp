@@ -18,6 +18,7 @@ using gpu_test::layout;
 using gpu_test::matrix;
 using gpu_test::same_bits;
 using gpu_test::simulated;
+using gpu_test::watched;
 using gpu_test::workspace;
 using mp::bfloat16;
 using mp::half;
@@ -44,7 +45,7 @@ void check_shape(std::ptrdiff_t rows, std::ptrdiff_t columns) {
         for (const layout& how : gpu_test::layouts) {
             matrix<X> x(rows, columns, how);
             x.randomize(1, 3.0F);
-            CHECK(same_bits(sums<X, Y>(simulated{.seed = seed++}, x, axis), expected));
+            CHECK(same_bits(sums<X, Y>(watched(simulated{.seed = seed++}), x, axis), expected));
         }
     }
 }
@@ -69,7 +70,7 @@ void check_gradients(std::ptrdiff_t rows, std::ptrdiff_t columns) {
                     }
                 };
                 compute(mp::cpu{}, expected.view);
-                compute(simulated{.seed = 3}, dx.view);
+                compute(watched(simulated{.seed = 3}), dx.view);
                 CHECK(same_bits(dx, expected));
             }
         }

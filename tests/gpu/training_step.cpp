@@ -2,6 +2,7 @@
 // What a step of training on a GPU is put together from: groups of parameters with their masters and moments,
 // inputs at fixed places, a step that is captured and launched again, losses that stay there, and checkpoints.
 #include "gpu/training_step_checks.hpp"
+#include "gpu/watched.hpp"
 
 #include <mp/gpu.hpp>
 #include <mp/half.hpp>
@@ -29,7 +30,7 @@ using mp::half;
 using simulated = mp::simulated_gpu<mp::arch::sm_75>;
 
 TEST_CASE("groups, one norm, a schedule and skipped steps: the CPU's bits, and its checkpoint") {
-    gpu_test::training_step::check_against_host(simulated{.seed = 5});
+    gpu_test::training_step::check_against_host(gpu_test::watched(simulated{.seed = 5}));
 }
 
 TEST_CASE("a step that is captured and launched again has the bits of one that is not") {

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <span>
@@ -96,6 +97,7 @@ private:
             const std::uintptr_t begin = address_of(memory);
             // What was here before is gone.
             auto at = containing(begin);
+            last_bytes_ = 0;
             if (at == all_.end()) at = all_.lower_bound(begin);
             while (at != all_.end() && at->first < begin + bytes) at = all_.erase(at);
             all_.emplace(begin, range{begin + bytes, std::move(name),
@@ -103,7 +105,10 @@ private:
         }
         /// From now on nothing outside may be touched.
         void close() { closed_ = true; }
-        void remove(const void* memory) noexcept { all_.erase(address_of(memory)); }
+        void remove(const void* memory) noexcept {
+            all_.erase(address_of(memory));
+            last_bytes_ = 0;
+        }
         void note_written(const void* memory, std::size_t bytes) {
             const std::uintptr_t begin = address_of(memory);
             const auto at = containing(begin);
@@ -151,9 +156,13 @@ private:
         using map = std::map<std::uintptr_t, range>;
 
         [[nodiscard]] map::iterator containing(std::uintptr_t address) {
-            auto next = all_.upper_bound(address);
-            if (next == all_.begin()) return all_.end();
-            return address < std::prev(next)->second.end ? std::prev(next) : all_.end();
+            if (address - last_begin_ < last_bytes_) return last_;
+            const auto next = all_.upper_bound(address);
+            if (next == all_.begin() || address >= std::prev(next)->second.end) return all_.end();
+            last_ = std::prev(next);
+            last_begin_ = last_->first;
+            last_bytes_ = last_->second.end - last_begin_;
+            return last_;
         }
         [[nodiscard]] map::const_iterator containing(std::uintptr_t address) const {
             return const_cast<known_ranges*>(this)->containing(address);
@@ -167,6 +176,9 @@ private:
         }
 
         map all_;
+        map::iterator last_;  ///< the one that was asked for last, if last_bytes_ says that there is one
+        std::uintptr_t last_begin_ = 0;
+        std::uintptr_t last_bytes_ = 0;
         bool closed_ = false;
     };
 

@@ -55,8 +55,10 @@ public:
 
     [[nodiscard]] bool empty() const { return count_ == 0; }
     [[nodiscard]] std::size_t size() const { return count_; }
-    [[nodiscard]] std::uint32_t operator[](std::size_t participant) const { return moments_[participant]; }
-    std::uint32_t& operator[](std::size_t participant) { return moments_[participant]; }
+    [[nodiscard]] MP_ALWAYS_INLINE std::uint32_t operator[](std::size_t participant) const {
+        return moments_[participant];
+    }
+    MP_ALWAYS_INLINE std::uint32_t& operator[](std::size_t participant) { return moments_[participant]; }
 
     /// Adds what another clock knows.
     void join(const vector_clock& other) {
@@ -74,10 +76,9 @@ public:
     }
 
     /// Whether an access of a participant of another cluster happened before.
-    [[nodiscard]] bool knows(std::ptrdiff_t cluster, std::size_t participant, std::uint32_t epoch) const {
-        if (elsewhere_ == nullptr) return false;
-        const auto at = elsewhere_->find(cluster);
-        return at != elsewhere_->end() && epoch <= at->second[participant];
+    [[nodiscard]] MP_ALWAYS_INLINE bool knows(std::ptrdiff_t cluster, std::size_t participant,
+                                              std::uint32_t epoch) const {
+        return elsewhere_.get() != nullptr && knows_elsewhere(cluster, participant, epoch);
     }
     /// Adds what is known in cluster `own`, or elsewhere.
     void join_all(std::ptrdiff_t own, const clocks_of_clusters& all) {
@@ -104,6 +105,11 @@ public:
     }
 
 private:
+    [[nodiscard]] bool knows_elsewhere(std::ptrdiff_t cluster, std::size_t participant,
+                                       std::uint32_t epoch) const {
+        const auto at = elsewhere_->find(cluster);
+        return at != elsewhere_->end() && epoch <= at->second[participant];
+    }
     void clear() {
         if (count_ != 0) std::memset(moments_.get(), 0, count_ * sizeof(std::uint32_t));
     }

@@ -295,14 +295,10 @@ private:
         }
     }
 
-    void note(const kernel_error& failure) {
-        if (failure_ == nullptr) failure_ = std::make_exception_ptr(failure);
-    }
-
     void note_deadlock() {
         std::string text = deadlock_text(threads_, first_block());
         for (const registers_of_block& it : registers_) text.append(it.text());
-        note(fault_of_block(0, kernel_violation::deadlock, text));
+        failure_ = std::make_exception_ptr(fault_of_block(0, kernel_violation::deadlock, text));
     }
 
     /// A thread has left the kernel. Barriers for all threads do not wait for it.
@@ -310,12 +306,19 @@ private:
         --unfinished_;
         --active_[static_cast<std::size_t>(thread.block)];
         if (failure_ != nullptr) return;
-        leave_slot(thread, warp_slot(thread));
-        if (has_warpgroups()) leave_slot(thread, warpgroup_slot(thread));
-        check_stores(thread);
-        if (has_warpgroups()) check_products(thread);
-        exits_.leave(thread);
-        if (active(thread.block) == 0) check_exit(thread.block);
+        try {
+            leave_slot(thread, warp_slot(thread));
+            if (has_warpgroups()) {
+                leave_slot(thread, warpgroup_slot(thread));
+                check_products(*this, thread, warpgroup(thread));
+            }
+            end_stores(*this, thread);
+            exits_.leave(thread);
+            if (active(thread.block) == 0) exits_.check(*this, thread.block, deferred_);
+        } catch (...) {
+            failure_ = std::current_exception();
+            return;
+        }
         for (block_barrier& it : barriers_[static_cast<std::size_t>(thread.block)]) {
             if (it.expected < 0 && it.arrived == active(thread.block)) release(it);
         }
@@ -330,77 +333,11 @@ private:
         slot.operands[static_cast<std::size_t>(thread.number) % slot.operands.size()] = nullptr;
         if (slot.arrived == 0) return;
         if (slot.who == participation::all) {
-            note(fault(*threads_[static_cast<std::size_t>(slot.first)], slot.where,
-                       kernel_violation::divergence,
-                       std::string("waits in ") + slot.operation + " for " + name_of(thread) +
-                           ", which has left the kernel"));
-        } else if (slot.complete()) {
-            wake(slot.first);
+            fail(*threads_[static_cast<std::size_t>(slot.first)], slot.where, kernel_violation::divergence,
+                 std::string("waits in ") + slot.operation + " for " + name_of(thread) +
+                     ", which has left the kernel");
         }
-    }
-
-    /// Stores of tiles that nobody can wait for any more.
-    void check_stores(thread_state& thread) {
-        if (thread.open_stores.operations.empty() && thread.store_groups.empty()) return;
-        if (!thread.open_stores.operations.empty()) {
-            note(fault(thread, thread.open_stores.operations.front()->where(),
-                       kernel_violation::unfinished_copy,
-                       "begins to store a tile, and leaves the kernel without commit_stores()"));
-            return;
-        }
-        for (deferred_group& group : thread.store_groups) {
-            if (!group.operations.empty() && !group.read) {
-                note(
-                    fault(thread, group.operations.front()->where(), kernel_violation::unfinished_copy,
-                          "begins to store a tile, and leaves the kernel without waiting until shared memory "
-                          "has been read"));
-                return;
-            }
-            try {
-                for (const auto& store : group.operations) store->land();
-            } catch (...) {
-                failure_ = std::current_exception();
-                return;
-            }
-        }
-        thread.store_groups.clear();
-    }
-
-    /// Products of its warpgroup whose sums the thread has not waited for.
-    void check_products(const thread_state& thread) {
-        const warpgroup_state& group = warpgroup(thread);
-        const sums_in_flight* const sums =
-            group.sums_of_thread(static_cast<std::size_t>(thread.number % warpgroup_size));
-        if (sums == nullptr) return;
-        note(fault(
-            thread, sums->where, kernel_violation::unfinished_copy,
-            sums->last_group < group.committed
-                ? "begins a product of a warpgroup, and leaves the kernel without wait_products() for it"
-                : "begins a product of a warpgroup, and leaves the kernel without commit_products()"));
-    }
-
-    /// All threads of a block have left: nothing may reach into its memory any more.
-    void check_exit(int block) {
-        for (const auto& operation : deferred_) {
-            if (operation->block() != block) continue;
-            note(fault_of_block(block, kernel_violation::unfinished_copy,
-                                "the block has ended while a copy into its shared memory is under way (" +
-                                    place_of(operation->where()) + ")"));
-            return;
-        }
-        const auto it = exits_.unknown_to(block);
-        if (!it) return;
-        if (it->participant >= thread_count()) {
-            note(fault_of_block(
-                block, kernel_violation::unfinished_copy,
-                "the block has ended without having waited for a copy into its shared memory (" +
-                    place_of(it->where) + ")"));
-        } else {
-            note(fault_of_block(block, kernel_violation::early_exit,
-                                "the block has ended, and nothing made it stay until " +
-                                    name_of(first_block(), static_cast<int>(it->participant)) +
-                                    " had reached into its shared memory (" + place_of(it->where) + ")"));
-        }
+        if (slot.complete()) wake(slot.first);
     }
 
     /// Takes down the stacks of all threads that are left.
@@ -429,7 +366,7 @@ private:
     std::vector<collective_slot> warpgroup_slots_;
     std::vector<warpgroup_state> warpgroups_;
     std::vector<int> active_;
-    std::deque<std::unique_ptr<deferred_operation>> deferred_;
+    deferred_operations deferred_;
     std::array<std::uint32_t, copy_participants> copy_moments_ = {};
     std::size_t objects_ = 0;
     std::size_t unfinished_ = 0;

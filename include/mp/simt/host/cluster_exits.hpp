@@ -1,17 +1,55 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// What reaches into the shared memory of a block from outside, and whether the block stays until it has.
+/// What has to have ended when a thread or a block leaves the kernel.
 #pragma once
 
 #include <mp/simt/host/clock.hpp>
+#include <mp/simt/host/fault_reporter.hpp>
 #include <mp/simt/host/thread_state.hpp>
+#include <mp/simt/host/warpgroup_state.hpp>
+#include <mp/simt/kernel_error.hpp>
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
+#include <deque>
+#include <memory>
 #include <vector>
 
 namespace mp::simt::detail::inline MP_ISA_NAMESPACE {
+
+/// Stores of tiles, for which nobody can wait any more: those whose shared memory has been read are written.
+inline void end_stores(const fault_reporter& report, thread_state& thread) {
+    if (!thread.open_stores.operations.empty()) {
+        report.fail(thread, thread.open_stores.operations.front()->where(), kernel_violation::unfinished_copy,
+                    "begins to store a tile, and leaves the kernel without commit_stores()");
+    }
+    if (thread.store_groups.empty()) return;
+    for (deferred_group& group : thread.store_groups) {
+        if (!group.operations.empty() && !group.read) {
+            report.fail(
+                thread, group.operations.front()->where(), kernel_violation::unfinished_copy,
+                "begins to store a tile, and leaves the kernel without waiting until shared memory has "
+                "been read");
+        }
+        for (const auto& store : group.operations) store->land();
+    }
+    thread.store_groups.clear();
+}
+
+/// Products of its warpgroup whose sums the thread has not waited for.
+inline void check_products(const fault_reporter& report, const thread_state& thread,
+                           const warpgroup_state& group) {
+    const sums_in_flight* const sums =
+        group.sums_of_thread(static_cast<std::size_t>(thread.number % warpgroup_size));
+    if (sums == nullptr) return;
+    report.fail(thread, sums->where, kernel_violation::unfinished_copy,
+                sums->last_group < group.committed
+                    ? "begins a product of a warpgroup, and leaves the kernel without wait_products() for it"
+                    : "begins a product of a warpgroup, and leaves the kernel without commit_products()");
+}
+
+/// Operations under way, in the order in which they began.
+using deferred_operations = std::deque<std::unique_ptr<deferred_operation>>;
 
 /// Other blocks of the cluster arrive at a block's barrier objects, and asynchronous units write into its
 /// shared memory, which is gone when its last thread leaves the kernel. So each of these accesses has to have
@@ -48,13 +86,30 @@ public:
     void leave(const thread_state& thread) {
         if (in_use_) known_[static_cast<std::size_t>(thread.block)].join(thread.clock);
     }
-    /// When all have left: an access for which nobody stayed.
-    [[nodiscard]] std::optional<access> unknown_to(int block) const {
-        if (!in_use_) return std::nullopt;
-        for (const access& it : accesses_[static_cast<std::size_t>(block)]) {
-            if (it.epoch > known_[static_cast<std::size_t>(block)][it.participant]) return it;
+    /// All threads of a block have left: nothing may reach into its memory any more.
+    void check(const fault_reporter& report, int block, const deferred_operations& deferred) const {
+        for (const auto& operation : deferred) {
+            if (operation->block() != block) continue;
+            throw report.fault_of_block(
+                block, kernel_violation::unfinished_copy,
+                "the block has ended while a copy into its shared memory is under way (" +
+                    place_of(operation->where()) + ")");
         }
-        return std::nullopt;
+        if (!in_use_) return;
+        for (const access& it : accesses_[static_cast<std::size_t>(block)]) {
+            if (it.epoch <= known_[static_cast<std::size_t>(block)][it.participant]) continue;
+            if (it.participant >= report.thread_count()) {
+                throw report.fault_of_block(
+                    block, kernel_violation::unfinished_copy,
+                    "the block has ended without having waited for a copy into its shared memory (" +
+                        place_of(it.where) + ")");
+            }
+            throw report.fault_of_block(
+                block, kernel_violation::early_exit,
+                "the block has ended, and nothing made it stay until " +
+                    report.name_of(report.first_block(), static_cast<int>(it.participant)) +
+                    " had reached into its shared memory (" + place_of(it.where) + ")");
+        }
     }
 
 private:

@@ -41,6 +41,10 @@ public:
 
     [[nodiscard]] const launch_shape& shape() const { return shape_; }
     [[nodiscard]] const host_settings& settings() const { return settings_; }
+    /// Threads of the cluster.
+    [[nodiscard]] std::size_t thread_count() const {
+        return static_cast<std::size_t>(shape_.threads) * static_cast<std::size_t>(shape_.cluster_blocks);
+    }
     /// The number of the cluster's first block.
     [[nodiscard]] std::ptrdiff_t first_block() const { return first_block_; }
     [[nodiscard]] std::ptrdiff_t block_number(const thread_state& thread) const {
@@ -117,9 +121,6 @@ public:
     }
 
 protected:
-    [[nodiscard]] std::size_t thread_count() const {
-        return static_cast<std::size_t>(shape_.threads) * static_cast<std::size_t>(shape_.cluster_blocks);
-    }
     void begin_at(std::ptrdiff_t first_block) { first_block_ = first_block; }
 
 private:

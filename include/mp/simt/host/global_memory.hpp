@@ -32,7 +32,7 @@ struct global_access {
     access_kind kind;
     site where;
 
-    [[nodiscard]] bool replaces(const global_access& later) const {
+    [[nodiscard]] MP_ALWAYS_INLINE bool replaces(const global_access& later) const {
         return epoch == later.epoch && participant == later.participant && cluster == later.cluster &&
                (later.mask & ~mask) == 0 && kind == later.kind;
     }
@@ -46,10 +46,10 @@ struct global_accessor {
     site where;
     access_kind kind = access_kind::ordinary;
 
-    [[nodiscard]] bool made(const global_access& it) const {
+    [[nodiscard]] MP_ALWAYS_INLINE bool made(const global_access& it) const {
         return it.participant == participant && it.cluster == cluster;
     }
-    [[nodiscard]] bool knows(const global_access& it) const {
+    [[nodiscard]] MP_ALWAYS_INLINE bool knows(const global_access& it) const {
         return it.cluster == cluster ? it.epoch <= (*clock)[it.participant]
                                      : clock->knows(it.cluster, it.participant, it.epoch);
     }
@@ -83,10 +83,8 @@ public:
         for_each(from, bytes, [&](history& it, unsigned mask, const void* at) {
             check_ordered(it.writes, who, mask, at, unordered_write);
             if (who.kind == access_kind::asynchronous) check_fenced(it, mask, at);
-        });
-        for_each(from, bytes, [&](history& it, unsigned mask, const void*) {
             it.note_read(who, mask);
-            limit(it.reads);
+            if (it.reads.size() > most_accesses) limit(it.reads);
         });
     }
     /// `value` is what will be written.
@@ -101,10 +99,8 @@ public:
             } else {
                 check_ordered(it.writes, who, mask, at, unordered_write);
             }
-        });
-        for_each(to, bytes, [&](history& it, unsigned mask, const void*) {
             it.note_write(who.access(mask, who.kind), beside_others);
-            limit(it.writes);
+            if (it.writes.size() > most_accesses) limit(it.writes);
         });
         checker_->note_written(to, bytes);
     }
@@ -128,10 +124,8 @@ public:
         for_each(at, bytes, [&](history& it, unsigned mask, const void* place) {
             check_ordered(it.reads, who, mask, place, unordered_read);
             check_ordered(it.writes, who, mask, place, unordered_plain_write, true);
-        });
-        for_each(at, bytes, [&](history& it, unsigned mask, const void*) {
             it.note_update(who, mask);
-            limit(it.writes);
+            if (it.writes.size() > most_accesses) limit(it.writes);
         });
         hand_over(thread, at);
     }
@@ -151,6 +145,7 @@ public:
 private:
     using history = access_history<global_access>;
     static constexpr std::size_t page_bytes = 4096;
+    static constexpr std::size_t most_accesses = 16;  ///< that are remembered, to a granule
     struct page {
         std::array<history, page_bytes / granule_bytes> granules;
     };
@@ -216,8 +211,7 @@ private:
     /// Many blocks may read or add to the same place: some accesses have to stand for all, of one's own cluster
     /// and of others.
     void limit(std::vector<global_access>& list) {
-        constexpr std::size_t most = 16;
-        if (list.size() <= most) return;
+        constexpr std::size_t most = most_accesses;
         const std::ptrdiff_t own = list.back().cluster;
         const auto count = static_cast<std::size_t>(std::count_if(
             list.begin(), list.end(), [own](const global_access& it) { return it.cluster == own; }));

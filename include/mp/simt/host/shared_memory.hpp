@@ -32,7 +32,7 @@ struct shared_access {
     std::uint16_t mask;  ///< of bytes of the granule
     access_kind kind;
 
-    [[nodiscard]] bool replaces(const shared_access& later) const {
+    [[nodiscard]] MP_ALWAYS_INLINE bool replaces(const shared_access& later) const {
         return epoch == later.epoch && participant == later.participant && (later.mask & ~mask) == 0 &&
                kind == later.kind;
     }
@@ -47,8 +47,10 @@ struct accessor {
     /// What is known of ordinary accesses, if that is less than `clock`.
     const vector_clock* ordinary = nullptr;
 
-    [[nodiscard]] bool made(const shared_access& it) const { return it.participant == participant; }
-    [[nodiscard]] bool knows(const shared_access& it) const {
+    [[nodiscard]] MP_ALWAYS_INLINE bool made(const shared_access& it) const {
+        return it.participant == participant;
+    }
+    [[nodiscard]] MP_ALWAYS_INLINE bool knows(const shared_access& it) const {
         const bool by_less = ordinary != nullptr && it.kind != access_kind::asynchronous;
         return it.epoch <= (*(by_less ? ordinary : clock))[it.participant];
     }
