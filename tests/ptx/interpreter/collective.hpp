@@ -27,6 +27,10 @@ inline std::uint64_t uniform(const warp& w, const operand& o, lane_mask m) {
     return first;
 }
 
+inline int architecture_of(const warp& w) {
+    return w.in->in->code->architecture;
+}
+
 /// Of instructions that end in .aligned: all lanes of the warp.
 inline bool whole_warp_is_here(warp& w, lane_mask m, group& g) {
     return all_are_here(w, m, ~lane_mask{0}, g);

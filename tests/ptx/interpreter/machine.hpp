@@ -108,6 +108,7 @@ struct program {
     std::unordered_map<std::string_view, std::size_t> shared;       ///< offsets of .shared of the module
     std::string_view dynamic_shared{};
     std::size_t shared_bytes = 0;
+    int architecture = 0;  ///< 80, 90 ...
 };
 
 enum class wait : std::uint8_t { nothing, other_lanes, block_barrier, cluster_barrier, memory_barrier };

@@ -132,11 +132,11 @@ bool multiply(warp& w, const instruction& i, lane_mask m, group& g) {
         }
     }
     if constexpr (half_sums)
-        multiply_add_half(16, 8, depth, a.data(), b.data(), c.data());
+        multiply_add_half(16, 8, depth, a.data(), b.data(), c.data(), architecture_of(w));
     else if constexpr (Sums == sum_type::integer)
         add_integers(a, b, c);
     else
-        multiply_add(a_type, b_type, 16, 8, depth, a.data(), b.data(), c.data(), false);
+        multiply_add(a_type, b_type, 16, 8, depth, a.data(), b.data(), c.data(), false, architecture_of(w));
     for (std::size_t lane = 0; lane < warp_lanes; ++lane) {
         for (std::size_t k = 0; k < sums; ++k) {
             std::uint32_t value;
@@ -229,7 +229,7 @@ bool multiply_fragments(warp& w, const instruction& i, lane_mask m, group& g) {
     }
     multiply_add(static_cast<multiplicand>(i.detail[0]), static_cast<multiplicand>(i.detail[0]), 16, 16, 16,
                  reinterpret_cast<const std::byte*>(a.data()),
-                 reinterpret_cast<const std::byte*>(columns.data()), c.data(), false);
+                 reinterpret_cast<const std::byte*>(columns.data()), c.data(), false, architecture_of(w));
     for (std::size_t lane = 0; lane < warp_lanes; ++lane) {
         for (std::size_t k = 0; k < 8; ++k) {
             write_lane(w, i.list[k], static_cast<int>(lane),

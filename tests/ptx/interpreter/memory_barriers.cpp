@@ -133,9 +133,15 @@ bool wait_for_parity(warp& w, const instruction& i, lane_mask m, group& g) {
         g.waits_for = wait::memory_barrier;
         return false;
     }
-    for (lane_mask left = i.detail[1] == 0 ? done : 0; left != 0; left &= left - 1) {
-        const int lane = std::countr_zero(left);
-        learn(w, lane_mask{1} << lane, record_at(w, address_of(w, i, 1, lane))->completed);
+    // Lanes at the same object learn together, so that they go on sharing what they know.
+    for (lane_mask left = i.detail[1] == 0 ? done : 0; left != 0;) {
+        const barrier_record* const record = record_at(w, address_of(w, i, 1, std::countr_zero(left)));
+        lane_mask together = 0;
+        for (lane_mask it = left; it != 0; it &= it - 1) {
+            if (record_at(w, address_of(w, i, 1, std::countr_zero(it))) == record) together |= it & -it;
+        }
+        learn(w, together, record->completed);
+        left &= ~together;
     }
     write_predicate(w, i.o[0], m, done);
     return true;

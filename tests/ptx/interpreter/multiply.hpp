@@ -16,11 +16,11 @@ constexpr std::size_t bytes_of(multiplicand type) {
 }
 
 /// c += a b: lines of A and of B (its columns) of `k` elements each follow each other, c is row after row. Warps and
-/// warpgroups have different units for 8 bits.
+/// warpgroups have different units for 8 bits. The architecture is 80 or 90.
 void multiply_add(multiplicand a_type, multiplicand b_type, int rows, int columns, int k, const std::byte* a,
-                  const std::byte* b, float* c, bool by_warpgroup);
+                  const std::byte* b, float* c, bool by_warpgroup, int architecture);
 /// The same for sums of half, as their bits; operands are half.
 void multiply_add_half(int rows, int columns, int k, const std::byte* a, const std::byte* b,
-                       unsigned short* c);
+                       unsigned short* c, int architecture);
 
 }  // namespace ptx

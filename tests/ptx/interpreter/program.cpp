@@ -3,12 +3,15 @@
 #include "decoder.hpp"
 #include "machine.hpp"
 
+#include <cstdlib>
 #include <cstring>
 
 namespace ptx {
 
 program::program(std::string text, global_memory& memory_of_device)
     : source(read_module(std::move(text))), memory(memory_of_device) {
+    const std::size_t number = source.target.find("sm_");
+    if (number != std::string_view::npos) architecture = std::atoi(source.target.data() + number + 3);
     for (const variable& it : source.variables) {
         if (it.space == "shared") {
             if (it.is_external) {

@@ -159,7 +159,8 @@ struct product {
         const auto a_type = static_cast<multiplicand>(what->detail[0]),
                    b_type = static_cast<multiplicand>(what->detail[1]);
         multiply_add(a_type, b_type, 16, static_cast<int>(columns),
-                     static_cast<int>(depth_bytes / bytes_of(a_type)), a.data(), b.data(), sums.data(), true);
+                     static_cast<int>(depth_bytes / bytes_of(a_type)), a.data(), b.data(), sums.data(), true,
+                     architecture_of(w));
         for_sums([](std::uint32_t& word, float sum) { word = std::bit_cast<std::uint32_t>(sum); });
     }
 };

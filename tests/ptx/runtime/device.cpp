@@ -158,13 +158,13 @@ cudaError_t cudaDeviceGetAttribute(int* to, cudaDeviceAttr what, int) {
             *to = multiprocessors;
             return cudaSuccess;
         case cudaDevAttrComputeCapabilityMajor:
-            *to = 9;
+            *to = architecture() / 10;
             return cudaSuccess;
         case cudaDevAttrComputeCapabilityMinor:
-            *to = 0;
+            *to = architecture() % 10;
             return cudaSuccess;
         case cudaDevAttrMaxSharedMemoryPerBlockOptin:
-            *to = shared_per_block;
+            *to = shared_per_block();
             return cudaSuccess;
         case cudaDevAttrMaxSharedMemoryPerMultiprocessor:
             *to = shared_per_block + 1024;
@@ -176,11 +176,12 @@ cudaError_t cudaDeviceGetAttribute(int* to, cudaDeviceAttr what, int) {
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* to, int) {
     *to = {};
     std::strncpy(to->name, "interpreter of PTX", sizeof to->name - 1);
-    to->major = 9;
+    to->major = architecture() / 10;
+    to->minor = architecture() % 10;
     to->multiProcessorCount = multiprocessors;
     to->totalGlobalMem = memory_bytes;
     to->sharedMemPerBlock = 48 << 10;
-    to->sharedMemPerBlockOptin = shared_per_block;
+    to->sharedMemPerBlockOptin = shared_per_block();
     to->warpSize = 32;
     to->maxThreadsPerBlock = 1024;
     return cudaSuccess;

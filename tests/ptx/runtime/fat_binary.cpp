@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 
 namespace ptx::runtime {
 
@@ -71,6 +72,18 @@ std::string text_of(const void* data) {
 }
 
 }  // namespace
+
+int architecture() {
+    static const int result = [] {
+        try {
+            const std::string text = text_of(state().binaries.at(0)->data);
+            return std::atoi(text.c_str() + text.find(".target sm_") + 11);
+        } catch (const std::exception&) {
+            return 90;  // a launch tells why there is no PTX
+        }
+    }();
+    return result;
+}
 
 device_state& state() {
     // Never destroyed: programs free memory in destructors of static objects.

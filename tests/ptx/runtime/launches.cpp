@@ -42,7 +42,7 @@ cudaError_t check(const kernel& it, const function& code, const launch_configura
         return cudaErrorInvalidValue;
     }
     if (shape.dynamic_shared > static_cast<std::size_t>(it.most_dynamic_shared) ||
-        shape.dynamic_shared + code.shared_bytes > static_cast<std::size_t>(shared_per_block)) {
+        shape.dynamic_shared + code.shared_bytes > static_cast<std::size_t>(shared_per_block())) {
         return cudaErrorInvalidValue;
     }
     if (shape.cluster == 0 || shape.cluster > 8 || shape.grid[0] % shape.cluster != 0)
@@ -141,8 +141,8 @@ cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* to, const void* host) {
         to->sharedSizeBytes = entry.shared_bytes;
         to->maxThreadsPerBlock = entry.source->required_threads != 0 ? entry.source->required_threads : 1024;
         to->numRegs = 64;
-        to->ptxVersion = 90;
-        to->binaryVersion = 90;
+        to->ptxVersion = architecture();
+        to->binaryVersion = architecture();
         to->maxDynamicSharedSizeBytes = it->most_dynamic_shared;
         return cudaSuccess;
     } catch (const ptx::failure& error) {
@@ -154,7 +154,7 @@ cudaError_t cudaFuncSetAttribute(const void* host, cudaFuncAttribute what, int v
     kernel* const it = kernel_of(host);
     if (it == nullptr) return report(cudaErrorInvalidDeviceFunction);
     if (what != cudaFuncAttributeMaxDynamicSharedMemorySize) return cudaSuccess;
-    if (value < 0 || value > shared_per_block) return report(cudaErrorInvalidValue);
+    if (value < 0 || value > shared_per_block()) return report(cudaErrorInvalidValue);
     it->most_dynamic_shared = value;
     return cudaSuccess;
 }

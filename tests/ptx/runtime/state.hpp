@@ -61,7 +61,11 @@ void break_device(std::string_view message);
 program& program_of(kernel& it);
 
 inline constexpr int multiprocessors = 8;
-inline constexpr int shared_per_block = 227 << 10;
+/// The architecture that the program's PTX is for: 80, 90 ...
+int architecture();
+inline int shared_per_block() {
+    return architecture() >= 90 ? 227 << 10 : 163 << 10;
+}
 inline constexpr std::size_t memory_bytes = std::size_t{16} << 30;
 
 /// Does the work now, or when the graph is launched that the stream is recorded into.
