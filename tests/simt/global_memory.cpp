@@ -312,7 +312,7 @@ TEST_CASE("memory of the executor is unwritten, without its padding") {
 
 TEST_CASE("a checker is for one thread of the host") {
     memory_checker checker;
-    const auto nothing = [](auto) {};
+    auto nothing = [](auto) {};
     CHECK_THROWS_WITH_AS(launch("test", mp::simulated_gpu<mp::arch::sm_80>{.threads = 2, .checker = &checker},
                                 mp::simt::launch_size{}, simt_test::body<32, decltype(nothing)>{nothing}),
                          "test: exec.threads is 2; it must be 1 where exec.checker watches memory",

@@ -257,7 +257,7 @@ TEST_CASE("an exception of the kernel comes out of the launch, and the next laun
 }
 
 TEST_CASE("launches that no device can run are refused") {
-    const auto nothing = [](auto) {};
+    auto nothing = [](auto) {};
     using empty = simt_test::body<32, decltype(nothing)>;
     const mp::simulated_gpu<mp::arch::sm_80> gpu{};
     CHECK_THROWS_WITH_AS(

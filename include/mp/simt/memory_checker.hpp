@@ -133,8 +133,8 @@ private:
             const std::uintptr_t behind =
                 has_before ? begin - std::prev(next)->second.end : ~std::uintptr_t{};
             const std::uintptr_t before = next != all_.end() ? next->first - begin : ~std::uintptr_t{};
-            constexpr std::uintptr_t near = 1 << 20;
-            if ((std::min)(behind, before) > near) {
+            constexpr std::uintptr_t neighbourhood = 1 << 20;
+            if ((std::min)(behind, before) > neighbourhood) {
                 return "in none of the memories that the checker knows";
             }
             if (behind <= before) {

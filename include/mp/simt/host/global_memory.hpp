@@ -17,7 +17,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -239,7 +238,7 @@ private:
 
     memory_checker* checker_;
     bool equal_writes_;
-    std::unordered_map<std::uintptr_t, std::unique_ptr<page>> pages_;
+    std::map<std::uintptr_t, std::unique_ptr<page>> pages_;
     std::map<const void*, std::shared_ptr<const clocks_of_clusters>> told_;
     std::multimap<const void*, std::size_t> under_way_;  ///< stores of asynchronous units
     page* last_page_ = nullptr;
