@@ -138,6 +138,40 @@ TEST_CASE("tiles of a tensor: swizzled, with zeros outside, and with the bytes t
     CHECK(ptx::swizzled(0x390, 64) == 0x3A0);
 }
 
+TEST_CASE("bytes that follow each other: copied in, and out again") {
+    const auto text = [](const std::string& fence, const std::string& size) {
+        return kernel(R"(
+            .shared .align 128 .b8 room[64];
+            .shared .align 8 .b8 barrier[8];
+            mov.u32 %r3, room;
+            mov.u32 %r4, barrier;
+            mbarrier.init.shared::cta.b64 [%r4], 1;
+            fence.mbarrier_init.release.cluster;
+            mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r4], )" +
+                      size + R"(;
+            cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r3], [%rd1], )" +
+                      size + R"(, [%r4];
+        again:
+            mbarrier.try_wait.parity.acquire.cta.shared::cta.b64 %p3, [%r4], 0;
+            @!%p3 bra again;
+            ld.shared.u32 %r5, [%r3+4];
+            add.u32 %r5, %r5, 100;
+            st.shared.u32 [%r3+4], %r5;
+            )" + fence +
+                      R"(
+            add.s64 %rd2, %rd1, 32;
+            cp.async.bulk.global.shared::cta.bulk_group [%rd2], [%r3], 32;
+            cp.async.bulk.commit_group;
+            cp.async.bulk.wait_group 0;)");
+    };
+    words memory(16);
+    for (std::uint32_t k = 0; k < 8; ++k) memory[k] = k;
+    const words out = run(text("fence.proxy.async.shared::cta;", "32"), memory);
+    for (std::uint32_t k = 0; k < 8; ++k) CHECK(out[8 + k] == k + (k == 1 ? 100 : 0));
+    CHECK(says(failure_of(text("", "32"), memory), "no fence.proxy.async"));
+    CHECK(says(failure_of(text("", "24"), memory), "no multiple of 16"));
+}
+
 TEST_CASE("clusters: addresses in other blocks, and their barrier") {
     const std::string text = kernel(R"(
         .shared .align 4 .b8 word[4];

@@ -88,7 +88,26 @@ struct tile {
     }
 };
 
+/// Without a tensor: bytes that follow each other, in elements of 16.
+tile plain_tile(warp& w, const instruction& i, int lane) {
+    const std::uint64_t bytes = read_lane(w, i.o[4], lane), address = read_lane(w, i.o[1], lane);
+    if (bytes == 0 || bytes % 16 != 0 || bytes > 16 * 65535 || address % 16 != 0)
+        w.fail(lane, "copies bytes that are no multiple of 16, or lie at none");
+    tile result{};
+    result.map.address = address;
+    result.map.rank = 1;
+    result.map.element_bytes = 16;
+    result.map.box[0] = static_cast<std::uint16_t>(bytes / 16);
+    result.map.last[0] = result.map.box[0] - 1U;
+    return result;
+}
+
+bool is_plain(const instruction& i) {
+    return i.o[4].is_used();
+}
+
 tile read_tile(warp& w, const instruction& i, int lane) {
+    if (is_plain(i)) return plain_tile(w, i, lane);
     tile result{read_map(w, lane, read_lane(w, i.o[1], lane) + static_cast<std::uint64_t>(i.value)), {}};
     if (result.map.rank != i.list.size()) w.fail(lane, "has a tensor map of another rank");
     for (std::size_t k = 0; k < i.list.size(); ++k) {
@@ -114,14 +133,16 @@ void mark_all(const warp& w, int lane, std::uint64_t shared, std::size_t bytes, 
     }
 }
 
-/// o: to, map, barrier, mask of blocks. list: coordinates.
+/// o: to, map, barrier, mask of blocks; without a tensor the address instead of the map, and how many bytes. list:
+/// coordinates.
 void load_tile(warp& w, const instruction& i, lane_mask m) {
     for (; m != 0; m &= m - 1) {
         const int lane = std::countr_zero(m);
         const tile it = read_tile(w, i, lane);
         const std::uint64_t to = read_lane(w, i.o[0], lane), barrier = read_lane(w, i.o[2], lane);
         const std::size_t bytes = it.bytes();
-        if (to % 128 != 0) w.fail(lane, "copies a tile to an address that is not a multiple of 128");
+        if (to % (is_plain(i) ? 16 : 128) != 0)
+            w.fail(lane, "copies a tile to an address that is not a multiple of 128, or bytes to none of 16");
         cluster& all = *w.in->in;
         const known knows = knowledge_of(w, lane_mask{1} << lane);
         const std::uint64_t blocks =
@@ -176,7 +197,9 @@ void store_tile(warp& w, const instruction& i, lane_mask m) {
         const int lane = std::countr_zero(m);
         const tile it = read_tile(w, i, lane);
         const std::uint64_t from = read_lane(w, i.o[0], lane);
-        if (from % 128 != 0) w.fail(lane, "copies a tile from an address that is not a multiple of 128");
+        if (from % (is_plain(i) ? 16 : 128) != 0)
+            w.fail(lane,
+                   "copies a tile from an address that is not a multiple of 128, or bytes from none of 16");
         const place check = locate_shared(w, lane, from, it.bytes());
         for (std::size_t k = 0; k < it.bytes(); ++k) {
             if (check.states[k] != 1)
@@ -238,6 +261,33 @@ void take_coordinates(decoder& d, instruction& to, const term& address, std::siz
     for (const term& it : address.parts[1].parts) to.list.push_back(d.value(it, 4));
 }
 
+/// An address in a register, without an offset.
+void take_address(decoder& d, instruction& to, std::size_t index, std::size_t slot, space in) {
+    d.address(index, to, slot, in);
+    if (to.value != 0) d.fail("an offset is not offered here");
+}
+
+void decode_plain(decoder& d, instruction& to) {
+    if (d.option("bulk_group")) {
+        if (!d.option("global") || !d.option("shared::cta")) return;
+        take_address(d, to, 0, 1, space::global);
+        take_address(d, to, 1, 0, space::shared);
+        to.o[4] = d.value(2, 4);
+        to.run = &store_tile;
+        return;
+    }
+    if (!(d.option("shared::cluster") || d.option("shared::cta")) || !d.option("global") ||
+        !d.option("mbarrier::complete_tx::bytes")) {
+        return;
+    }
+    take_address(d, to, 0, 0, space::shared);
+    take_address(d, to, 1, 1, space::global);
+    to.o[4] = d.value(2, 4);
+    take_address(d, to, 3, 2, space::shared);
+    if (d.option("multicast::cluster")) to.o[3] = d.value(4, 2);
+    to.run = &load_tile;
+}
+
 void decode_bulk(decoder& d, instruction& to) {
     if (d.option("commit_group")) {
         to.run = &commit_stores;
@@ -249,7 +299,10 @@ void decode_bulk(decoder& d, instruction& to) {
         to.run = &wait_for_stores;
         return;
     }
-    if (!d.option("tensor")) return;
+    if (!d.option("tensor")) {
+        decode_plain(d, to);
+        return;
+    }
     std::size_t rank = 0;
     for (const std::string_view word : {"1d", "2d", "3d", "4d", "5d"}) {
         if (d.option(word)) rank = static_cast<std::size_t>(word[0] - '0');
