@@ -97,7 +97,8 @@ TEST_CASE("mma.sync of signed bytes: exact sums, modulo 2^32") {
 
 /// A in registers has 1 in row 11 of each warp at k = 5, as above; B in memory 2 at k = 5, column 6, of 8 columns: in the
 /// first half of k lines of 16 bytes, so it is the high half of word 26.
-std::string warpgroup_product(const std::string& fence) {
+std::string warpgroup_product(const std::string& fence,
+                              const std::string& wait = "wgmma.wait_group.sync.aligned 0;") {
     return kernel(R"(
         .shared .align 128 .b8 room[256];
         mov.u32 %r3, room;
@@ -123,7 +124,8 @@ std::string warpgroup_product(const std::string& fence) {
         wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f1, %f2, %f3, %f4}, {%r10, %r11, %r12, %r13}, %rd3, %p4, 1, 1,
             0;
         wgmma.commit_group.sync.aligned;
-        wgmma.wait_group.sync.aligned 0;
+        )" + wait +
+                  R"(
         mul.wide.u32 %rd2, %r1, 16;
         add.s64 %rd2, %rd1, %rd2;
         st.global.v4.f32 [%rd2], {%f1, %f2, %f3, %f4};)");
@@ -134,6 +136,8 @@ TEST_CASE("wgmma: A in registers lies as that of mma.sync does; stores of B have
         run(warpgroup_product("fence.proxy.async.shared::cta;"), std::vector<float>(512), 128);
     for (std::size_t i = 0; i < 512; ++i) CHECK(out[i] == (i % 128 == 4 * 15 + 2 ? 2.5F : 0.5F));
     CHECK(says(failure_of(warpgroup_product(""), std::vector<float>(512), 128), "no fence.proxy.async"));
+    CHECK(says(failure_of(warpgroup_product("fence.proxy.async;", ""), std::vector<float>(512), 128),
+               "before its products were waited for"));
 }
 
 TEST_CASE("matrix instructions want the whole warp") {

@@ -81,6 +81,10 @@ struct turn {
                     w.fail(lane, "leaves the kernel before its stores have read shared memory");
             }
         });
+        for (const auto& products : w.products) {
+            if (!products.empty())
+                w.fail(std::countr_zero(m), "leaves the kernel before its products were waited for");
+        }
         w.live &= ~m;
         g.lanes &= ~m;
         w.in->live_threads -= std::popcount(m);
