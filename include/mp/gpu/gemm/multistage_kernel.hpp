@@ -282,7 +282,7 @@ private:
         }
         const auto reader = Policy::make_reader(thread, warp_row, warp_column);
         typename Policy::template fragments<Thread> one;
-        typename Policy::template fragments<Thread> other;
+        [[maybe_unused]] typename Policy::template fragments<Thread> other;
         std::uint32_t reads = 0;
         std::uint32_t writes = (stages - 1) * stage_bytes;
         [[maybe_unused]] std::uint32_t scale_reads = scales_begin;
@@ -293,31 +293,39 @@ private:
         };
         thread.template wait_copies<stages - 2>();
         thread.sync_block();
+        int step = 0;
+        const auto begin_copies = [&] { copying.begin(thread, step + (stages - 1), writes, scale_writes); };
+        const auto go_to_next_stage = [&] {
+            thread.template wait_copies<stages - 2>();
+            thread.sync_block();
+            writes = reads;
+            // In the end the last stage is read once more, in vain.
+            if (step + 1 < steps) reads = next_in_ring<stage_bytes, stages>(reads, 0);
+        };
         constexpr bool ahead = Policy::template loads_ahead<Thread>;
         if constexpr (ahead) load(0, one);
         MP_UNROLL_BY(1)
-        for (int step = 0; step < steps; ++step) {
-            [[maybe_unused]] constexpr int unrolled = Policy::products > 4 ? 1 : Policy::products / 2;
-            MP_UNROLL_BY(unrolled)
-            for (int number = 0; number < Policy::products; number += 2) {
-                const bool last = number + 2 == Policy::products;
-                if constexpr (ahead) {
+        for (; step < steps; ++step) {
+            if constexpr (ahead) {
+                [[maybe_unused]] constexpr int unrolled = Policy::products > 4 ? 1 : Policy::products / 2;
+                MP_UNROLL_BY(unrolled)
+                for (int number = 0; number < Policy::products; number += 2) {
                     load(number + 1, other);
-                } else {
+                    if (number == 0) begin_copies();
+                    Policy::multiply(thread, one, sum);
+                    const bool last = number + 2 == Policy::products;
+                    if (last) go_to_next_stage();
+                    load(last ? 0 : number + 2, one);
+                    Policy::multiply(thread, other, sum);
+                }
+            } else {
+                MP_UNROLL_BY(1)
+                for (int number = 0; number < Policy::products; ++number) {
                     load(number, one);
+                    if (number == 0) begin_copies();
+                    if (number + 1 == Policy::products) go_to_next_stage();
+                    Policy::multiply(thread, one, sum);
                 }
-                if (number == 0) copying.begin(thread, step + (stages - 1), writes, scale_writes);
-                Policy::multiply(thread, one, sum);
-                if constexpr (!ahead) load(number + 1, other);
-                if (last) {
-                    thread.template wait_copies<stages - 2>();
-                    thread.sync_block();
-                    writes = reads;
-                    // In the end the last stage is read once more, in vain.
-                    if (step + 1 < steps) reads = next_in_ring<stage_bytes, stages>(reads, 0);
-                }
-                if constexpr (ahead) load(last ? 0 : number + 2, one);
-                Policy::multiply(thread, other, sum);
             }
             if constexpr (has_scales) {
                 if (ends_scale(step, steps)) {

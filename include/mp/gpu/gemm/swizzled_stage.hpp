@@ -78,8 +78,7 @@ struct swizzled_stage {
     /// once. Others lie at a constant distance, and at another chunk of a row: exclusive or.
     struct reader {
         std::uint32_t first;
-        std::uint32_t even_bytes;  ///< for interleaves: selectors of select_bytes
-        std::uint32_t odd_bytes;
+        std::uint32_t even_bytes;  ///< for interleaves: for select_bytes; those of odd number follow each
     };
 
     /// For fragments of A from `row` on.
@@ -126,7 +125,7 @@ struct swizzled_stage {
             MP_UNROLL
             for (int n = 0; n < 4; n += 2) {
                 fragment[n] = select_bytes(pairs[n], pairs[n + 1], from.even_bytes);
-                fragment[n + 1] = select_bytes(pairs[n], pairs[n + 1], from.odd_bytes);
+                fragment[n + 1] = select_bytes(pairs[n], pairs[n + 1], from.even_bytes + 0x1111);
             }
             return fragment;
         } else {
@@ -157,9 +156,7 @@ struct swizzled_stage {
     }
 
 private:
-    MP_HOST_DEVICE MP_KERNEL_INLINE static reader reader_at(pointer first) {
-        return {kept(first.offset), 0, 0};
-    }
+    MP_HOST_DEVICE MP_KERNEL_INLINE static reader reader_at(pointer first) { return {kept(first.offset), 0}; }
 
     /// The place of the lane's first row of 16 bytes where load_matrix transposes pairs of bytes, or of its first
     /// element of 4 bytes.
@@ -173,8 +170,7 @@ private:
         const bool exchanged = row / 4 != lane / 8 % 2;
         const int p = row / 2 * 4 + row % 2 + (exchanged ? 2 : 0) + lane / 16 * 16;
         const bool second = lane % 4 >= 2;
-        return {kept(element({}, outer, p).offset), kept(second ? 0x2064U : 0x6420U),
-                kept(second ? 0x3175U : 0x7531U)};
+        return {kept(element({}, outer, p).offset), second ? 0x2064U : 0x6420U};
     }
 
     [[nodiscard]] MP_HOST_DEVICE MP_KERNEL_INLINE static pointer place(pointer stage, const reader& from,
