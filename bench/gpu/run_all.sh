@@ -6,7 +6,8 @@
 # them anew after every step, so that a run that is cut off leaves what it has.
 #
 #   bench/gpu/run_all.sh OUT                      all of it; the results go into the folder OUT
-#   bench/gpu/run_all.sh OUT --seconds 600        no longer than that; what is not reached is listed
+#   bench/gpu/run_all.sh OUT --seconds 600        no longer than that; what is not reached is listed. Building
+#                                                 counts, and is not cut off: build before, with --only build
 #   bench/gpu/run_all.sh OUT --only gemm,report   some of the steps, of the list below
 #   bench/gpu/run_all.sh OUT --dry-run            the same on the simulated GPU: no device, no nvcc
 #   bench/gpu/run_all.sh OUT --build FOLDER       the build folder (build/gpu, build/gpu-dry-run)
