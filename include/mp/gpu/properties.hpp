@@ -3,6 +3,7 @@
 /// Properties of GPUs on which the choice of algorithms depends.
 #pragma once
 
+#include <mp/config.hpp>
 #include <mp/simt/simulated_gpu.hpp>
 #include <mp/tensor_core/arch.hpp>
 
@@ -20,11 +21,27 @@ struct gpu_properties {
     bool has_warpgroups = false;
     /// Which device of the executor's kind these are the properties of: see device_number.
     int device = 0;
+    /// Shared memory of a multiprocessor; zero stands for that of devices for which the code was compiled.
+    int shared_bytes = 0;
 };
 
 }  // namespace mp
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
+
+/// Shared memory of a multiprocessor of a capability, in bytes. (CUDA Programming Guide, "Technical Specifications per
+/// Compute Capability".)
+[[nodiscard]] MP_HOST_DEVICE constexpr int shared_bytes_of(int capability) {
+    constexpr int kibibyte = 1024;
+    if (capability < 75) return 96 * kibibyte;
+    if (capability < 80) return 64 * kibibyte;
+    if (capability == 80 || capability == 87) return 164 * kibibyte;
+    if (capability < 90 || capability >= 120) return 100 * kibibyte;
+    return 228 * kibibyte;
+}
+[[nodiscard]] constexpr int shared_bytes_of(const gpu_properties& gpu) {
+    return gpu.shared_bytes != 0 ? gpu.shared_bytes : shared_bytes_of(gpu.capability);
+}
 
 /// Those of the largest device of an architecture. (CUDA Programming Guide, "Technical Specifications per
 /// Compute Capability"; data sheets for multiprocessors.)
