@@ -74,15 +74,16 @@ TEST_CASE("groups of rows on the simulated GPU: the bits of the model, rows outs
 }
 
 TEST_CASE("offsets in device memory that nobody could check: nothing outside of the matrices") {
+    // Matrices in the middle of larger arrays.
     std::mt19937 random(7);
-    const auto x = numbers<half>(20 * 16, random), w = numbers<half>(3 * 16 * 8, random);
-    const auto a = mp::row_major(x.data(), 20, 16);
+    const auto x = numbers<half>(60 * 16, random), w = numbers<half>(3 * 16 * 8, random);
+    const auto a = mp::row_major(x.data() + 20 * 16, 20, 16);
     const mp::matrix_batch b{mp::row_major(w.data(), 16, 8), 16 * 8};
-    std::vector<float> y(20 * 8), expected(20 * 8);
+    std::vector<float> y(60 * 8, 5.0F), expected = y;
     const mp::simulated_gpu<arch::sm_80> gpu;
-    mp::gemm_grouped_m(gpu, 1, a, b, offsets{-5, 30, 4, 1000}, 0, mp::row_major(y.data(), 20, 8));
+    mp::gemm_grouped_m(gpu, 1, a, b, offsets{-5, 30, 4, 1000}, 0, mp::row_major(y.data() + 20 * 8, 20, 8));
     mp::gemm_grouped_m(mp::emulated<arch::sm_80>{}, 1, a, b, offsets{0, 20, 20, 20}, 0,
-                       mp::row_major(expected.data(), 20, 8));
+                       mp::row_major(expected.data() + 20 * 8, 20, 8));
     CHECK(same(y, expected));
 }
 

@@ -125,7 +125,7 @@ void gemm_grouped_m(const Executor& exec, float alpha, matrix_view<A> a, matrix_
 }
 
 /// A batch of products of which only the first rows count: rows [0, counts[g]) of c[g] =
-/// epilogue(alpha * a[g] b[g] + beta * c[g]); the others of a[g] are not read, those of c[g] left as they are. What decoding
+/// epilogue(alpha * a[g] b[g] + beta * c[g]); the others of a[g] are of no meaning, those of c[g] left as they are. What decoding
 /// with a mixture of experts does, where each expert has room for as many tokens. There are counts.size() products.
 ///
 /// Throws as gemm_batched does, and for counts below zero or above a's rows; on GPUs, where counts are in device memory, these

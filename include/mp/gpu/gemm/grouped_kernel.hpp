@@ -49,6 +49,10 @@ struct row_groups {
     const std::int32_t* offsets;
     std::ptrdiff_t count;
     static constexpr bool along_k = false;
+    /// Of which matrices all groups have one.
+    static constexpr bool shares_a = true;
+    static constexpr bool shares_b = false;
+    static constexpr bool shares_c = true;
 
     [[nodiscard]] std::ptrdiff_t blocks(const tile_shape& shape) const {
         return (shape.rows / shape.tile_rows + (std::min)(count, shape.rows)) * shape.tiles_across;
@@ -77,6 +81,9 @@ struct masked_groups {
     const std::int32_t* counts;
     std::ptrdiff_t count;
     static constexpr bool along_k = false;
+    static constexpr bool shares_a = false;
+    static constexpr bool shares_b = false;
+    static constexpr bool shares_c = false;
 
     [[nodiscard]] std::ptrdiff_t blocks(const tile_shape& shape) const {
         return tile_count(shape.rows, shape.tile_rows) * shape.tiles_across * count;
@@ -100,6 +107,9 @@ struct k_groups {
     const std::int32_t* offsets;
     std::ptrdiff_t count;
     static constexpr bool along_k = true;
+    static constexpr bool shares_a = true;
+    static constexpr bool shares_b = true;
+    static constexpr bool shares_c = false;
 
     [[nodiscard]] std::ptrdiff_t blocks(const tile_shape& shape) const {
         return tile_count(shape.rows, shape.tile_rows) * shape.tiles_across * count;
@@ -127,31 +137,16 @@ template <class Value>
     return alignment;
 }
 
-/// The part of an operand from `begin` to `end` of k.
-template <class Value>
-[[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE operand_vectors<Value> part_of_k(operand_vectors<Value> operand,
-                                                                               std::ptrdiff_t begin,
-                                                                               std::ptrdiff_t end) {
-    if (operand.k_major) {
-        operand.data += begin;
-        operand.length = end - begin;
-        operand.alignment = alignment_behind<Value>(operand.alignment, begin);
-    } else {
-        operand.data += begin * operand.stride;
-        operand.vectors = end - begin;
-    }
-    return operand;
-}
-
-/// Rows `begin` to `end` of the left operand; a tile still says where it begins in all of it.
-template <class Value>
-[[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE operand_vectors<Value> rows_up_to(
-    operand_vectors<Value> operand, std::ptrdiff_t begin, std::ptrdiff_t end) {
-    if (operand.k_major) {
-        operand.vectors = end;
-    } else {
+/// An operand that ends at `end` of k, and is read from `begin` on.
+template <class Stage, class Value>
+[[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE operand_vectors<Value> up_to_k(operand_vectors<Value> operand,
+                                                                             std::ptrdiff_t begin,
+                                                                             std::ptrdiff_t end) {
+    if constexpr (Stage::k_major) {
         operand.length = end;
         operand.alignment = alignment_behind<Value>(operand.alignment, begin);
+    } else {
+        operand.vectors = end;
     }
     return operand;
 }
@@ -181,22 +176,27 @@ struct grouped_gemm_kernel {
             auto a = problem.a;
             auto b = problem.b;
             auto c = problem.c;
+            std::ptrdiff_t first = 0;
             std::ptrdiff_t k = problem.k;
             std::ptrdiff_t row = it.at.row * tile::rows;
-            a.data += it.group * a.batch_stride;
-            b.data += it.group * b.batch_stride;
-            c.data += it.group * c.batch_stride;
+            if constexpr (!Groups::shares_a) a.data += it.group * a.batch_stride;
+            if constexpr (!Groups::shares_b) b.data += it.group * b.batch_stride;
+            if constexpr (!Groups::shares_c) c.data += it.group * c.batch_stride;
             if constexpr (Groups::along_k) {
-                a = part_of_k(a, it.begin, it.end);
-                b = part_of_k(b, it.begin, it.end);
-                k = it.end - it.begin;
-                c.has_product = c.has_product && k != 0;
+                a = up_to_k<typename Product::a_stage>(a, it.begin, it.end);
+                b = up_to_k<typename Product::b_stage>(b, it.begin, it.end);
+                first = it.begin;
+                k = it.end;
+                c.has_product = c.has_product && k != first;
             } else {
-                a = rows_up_to(a, it.begin, it.end);
+                // Rows of the next group come along; their sums are not stored.
+                if constexpr (!Product::a_stage::k_major) {
+                    a.alignment = alignment_behind<typename Product::a_value>(a.alignment, it.begin);
+                }
                 c.rows = it.end;
                 row += it.begin;
             }
-            Product::compute_tile(thread, a, b, c, k, row, it.at.column * tile::columns);
+            Product::compute_tile(thread, a, b, c, first, k, row, it.at.column * tile::columns);
         }
     }
 };

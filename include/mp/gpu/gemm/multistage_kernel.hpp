@@ -124,19 +124,19 @@ struct multistage_gemm_kernel {
     template <class Thread>
     static constexpr bool runs_on = Policy::template runs_on<Thread>;
 
-    /// One tile, from (row, column) on, of a product that is not divided.
+    /// One tile, from (row, column) on, of a product that is not divided, whose k goes from `first` to `k`.
     MP_ANY_EXECUTION_SPACE
     template <class Thread>
     MP_HOST_DEVICE MP_ALWAYS_INLINE static void compute_tile(Thread thread, const operand_vectors<a_value>& a,
                                                              const operand_vectors<b_value>& b,
                                                              const product_output<Output, Epilogue>& c,
-                                                             std::ptrdiff_t k, std::ptrdiff_t row,
-                                                             std::ptrdiff_t column) {
+                                                             std::ptrdiff_t first, std::ptrdiff_t k,
+                                                             std::ptrdiff_t row, std::ptrdiff_t column) {
         typename Policy::template sums<Thread> sum;
         Policy::clear(thread, sum);
         if (c.has_product) {
-            const auto steps = static_cast<int>(tile_count(k, a_stage::k));
-            add_products(thread, a, b, no_scales{}, k, row, column, 0, steps, sum);
+            const auto steps = static_cast<int>(tile_count(k - first, a_stage::k));
+            add_products(thread, a, b, no_scales{}, k, row, column, first, steps, sum);
         }
         const int warp = thread.warp();
         write_sums(thread, sum, row + warp / tile::warps_across * tile::warp_rows,
