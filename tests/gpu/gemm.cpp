@@ -94,7 +94,7 @@ TEST_CASE("a product whose k is split has the bits of its slices, added in order
         const auto plan = mp::plan_gemm<mp::half>(gpu, rows, columns, k, 1, {.splits = splits});
         REQUIRE(plan.splits == splits);
         std::vector<float> workspace(plan.workspace_size());
-        matrix<mp::half> c(rows, columns, orders[1], 0, 1, draw);
+        matrix<float> c(rows, columns, orders[1], 0, 1, draw);
         mp::gemm(gpu, plan, 2, a.view, b.view, 0, c.view, mp::relu_epilogue{}, std::span(workspace));
         // 6 steps of 64, divided so that the last slice gets what is left.
         const std::ptrdiff_t share = (6 + splits - 1) / splits * 64;
@@ -112,7 +112,7 @@ TEST_CASE("a product whose k is split has the bits of its slices, added in order
         for (std::ptrdiff_t i = 0; i < rows; ++i) {
             for (std::ptrdiff_t j = 0; j < columns; ++j) {
                 const float value = 2 * total[static_cast<std::size_t>(i * columns + j)];
-                equal = equal && c.view(i, j) == mp::half(value > 0 ? value : 0);
+                equal = equal && c.view(i, j) == (value > 0 ? value : 0);
             }
         }
         CHECK_MESSAGE(equal, splits, " slices");
