@@ -167,7 +167,7 @@ cudaError_t cudaDeviceGetAttribute(int* to, cudaDeviceAttr what, int) {
             *to = shared_per_block();
             return cudaSuccess;
         case cudaDevAttrMaxSharedMemoryPerMultiprocessor:
-            *to = shared_per_block + 1024;
+            *to = shared_per_block() + 1024;
             return cudaSuccess;
         default:
             return report(cudaErrorNotSupported);
