@@ -51,7 +51,7 @@ void launch_groups(std::string_view function, const Executor& exec, const gpu_pr
                    const product_problem<A, B, Output, Epilogue>& problem, const Groups& groups,
                    std::ptrdiff_t rows) {
     const tile_choice tile =
-        choose_tile(mma_tiles<A>::choices, gpu, rows, problem.c.columns, groups.count, 1);
+        choose_tile<A>(gpu, gpu_gemm_kernel::mma, rows, problem.c.columns, groups.count).tile;
     const gpu_gemm_plan plan{.tile_rows = tile.rows, .tile_columns = tile.columns};
     mma_tiles<A>::call_for(plan, [&]<class Tile>() {
         with_layouts(problem, [&]<bool AKMajor, bool BKMajor>() {
@@ -59,7 +59,7 @@ void launch_groups(std::string_view function, const Executor& exec, const gpu_pr
                 multistage_gemm_kernel<mma_policy<Tile, A, B, AKMajor, BKMajor>, Output, Epilogue>;
             using kernel = grouped_gemm_kernel<product, Groups>;
             const kernel it{problem, groups};
-            launch(function, exec, simt::launch_size{it.blocks(), kernel::shared_bytes}, it);
+            launch(function, exec, simt::launch_size{it.blocks(), kernel::shared_bytes(gpu.capability)}, it);
         });
     });
 }

@@ -29,9 +29,11 @@ template <class Executor, class Output, class Epilogue>
 void launch_integers(const Executor& exec, const gpu_properties& gpu,
                      const product_problem<std::int8_t, std::int8_t, Output, Epilogue>& problem) {
     using tiles = mma_tiles<std::int8_t>;
-    const tile_choice tile = choose_tile(tiles::choices, gpu, problem.c.rows, problem.c.columns, 1, 1);
-    tiles::call_for(gpu_gemm_plan{.tile_rows = tile.rows, .tile_columns = tile.columns}, [&]<class Tile>() {
-        launch_layouts<mma_policy, Tile>("mp::gemm", exec, problem, no_scales{}, 1);
+    const tile_choice tile =
+        choose_tile(tiles::choices, gpu, gpu_gemm_kernel::mma, problem.c.rows, problem.c.columns, 1).tile;
+    const gpu_gemm_plan plan{.tile_rows = tile.rows, .tile_columns = tile.columns, .batch = 1, .gpu = gpu};
+    tiles::call_for(plan, [&]<class Tile>() {
+        launch_layouts<mma_policy, Tile>("mp::gemm", exec, plan, problem, no_scales{});
     });
 }
 

@@ -157,7 +157,9 @@ struct grouped_gemm_kernel {
     using tile = typename Product::tile;
     static constexpr int threads = Product::threads;
     static constexpr int resident_blocks = Product::resident_blocks;
-    static constexpr std::size_t shared_bytes = Product::shared_bytes;
+    [[nodiscard]] static constexpr std::size_t shared_bytes(int capability) {
+        return Product::shared_bytes(capability);
+    }
 
     decltype(Product::problem) problem;
     Groups groups;

@@ -345,17 +345,22 @@ struct timed_tile {
     double time;
 };
 
-/// The tile of a kernel with which products take the least time: `count` of them, or slices of them.
-template <class Input>
-[[nodiscard]] timed_tile choose_tile(const gpu_properties& gpu, gpu_gemm_kernel kernel, std::ptrdiff_t rows,
-                                     std::ptrdiff_t columns, std::ptrdiff_t count) {
+/// Of the tiles of a kernel the one with which products take the least time: `count` of them, or slices of them.
+[[nodiscard]] inline timed_tile choose_tile(std::span<const tile_choice> tiles, const gpu_properties& gpu,
+                                            gpu_gemm_kernel kernel, std::ptrdiff_t rows,
+                                            std::ptrdiff_t columns, std::ptrdiff_t count) {
     timed_tile best{};
-    for (const tile_choice& tile : tiles_of<Input>(kernel)) {
+    for (const tile_choice& tile : tiles) {
         if (tile.cluster_blocks > 1 && rows <= tile.rows) continue;  // there is no tile below
         const double time = estimated_time(tile, gpu, kernel, rows, columns, count);
         if (best.tile.rows == 0 || time < best.time) best = {tile, time};
     }
     return best;
+}
+template <class Input>
+[[nodiscard]] timed_tile choose_tile(const gpu_properties& gpu, gpu_gemm_kernel kernel, std::ptrdiff_t rows,
+                                     std::ptrdiff_t columns, std::ptrdiff_t count) {
+    return choose_tile(tiles_of<Input>(kernel), gpu, kernel, rows, columns, count);
 }
 
 /// The kernel that is taken where `Asked` was asked for: one by itself, and which one.

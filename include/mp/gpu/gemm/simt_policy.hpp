@@ -57,6 +57,7 @@ struct simt_policy {
         float right[std::size_t{column_fragments}][8];
     };
 
+    MP_ANY_EXECUTION_SPACE
     template <class Thread>
     [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE static reader make_reader(Thread thread, int warp_row,
                                                                             int warp_column) {
