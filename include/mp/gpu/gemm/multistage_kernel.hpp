@@ -185,6 +185,14 @@ private:
         }
     }
 
+    /// All threads have their copies into a stage but for those of the `Pending` stages behind it.
+    MP_ANY_EXECUTION_SPACE
+    template <int Pending, class Thread>
+    MP_HOST_DEVICE MP_KERNEL_INLINE static void await_stage(Thread thread) {
+        thread.template wait_copies<Pending>();
+        thread.sync_block();
+    }
+
     /// Steps for which a scale holds.
     MP_HOST_DEVICE static constexpr int steps_of_scale() {
         if constexpr (has_scales) {
@@ -291,13 +299,11 @@ private:
             Policy::load(thread, simt::shared_pointer<a_value>{reads},
                          simt::shared_pointer<b_value>{reads + a_stage::bytes}, reader, number, to);
         };
-        thread.template wait_copies<stages - 2>();
-        thread.sync_block();
+        await_stage<stages - 2>(thread);
         int step = 0;
         const auto begin_copies = [&] { copying.begin(thread, step + (stages - 1), writes, scale_writes); };
         const auto go_to_next_stage = [&] {
-            thread.template wait_copies<stages - 2>();
-            thread.sync_block();
+            await_stage<stages - 2>(thread);
             writes = reads;
             // In the end the last stage is read once more, in vain.
             if (step + 1 < steps) reads = next_in_ring<stage_bytes, stages>(reads, 0);
