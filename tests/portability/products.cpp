@@ -95,7 +95,7 @@ void add_block_scaled(report& to, const std::string& name) {
 }
 
 /// Integers into 32 bits, and into floats.
-void add_integers(report& to) {
+[[maybe_unused]] void add_integers(report& to) {
     std::vector<std::int8_t> a(static_cast<std::size_t>(rows * 2000)),
         b(static_cast<std::size_t>(columns * 2000));
     for (std::size_t i = 0; i < a.size(); ++i) a[i] = static_cast<std::int8_t>(i * i % 251);

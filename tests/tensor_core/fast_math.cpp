@@ -87,7 +87,7 @@ int wrong_block_scaled(unsigned first_scale, unsigned last_scale) {
     for (Matrix* const it : {&a, &b}) {
         for (std::byte& byte : it->bytes()) byte = static_cast<std::byte>(random());
         for (scale& one : it->scales()) {
-            const unsigned code = first_scale + random() % (last_scale - first_scale);
+            const unsigned code = first_scale + static_cast<unsigned>(random() % (last_scale - first_scale));
             one = scale::from_bits(static_cast<std::uint8_t>(random() % 100 == 0 ? random() : code));
         }
     }

@@ -105,10 +105,14 @@ bool warp_barrier(warp& w, const instruction& i, lane_mask m, group& g) {
     return true;
 }
 
-/// detail: relaxed, which orders nothing.
+/// detail: relaxed, which orders nothing but barrier objects.
 bool cluster_arrive(warp& w, const instruction& i, lane_mask m, group& g) {
     if (!whole_warp_is_here(w, m, g)) return false;
-    if (i.detail[0] == 0) w.in->in->cluster_knows.add(w, m);
+    if (i.detail[0] == 0) {
+        w.in->in->cluster_knows.add(w, m);
+    } else {
+        w.in->in->cluster_knows.add_barrier_objects(w, m);
+    }
     w.cluster_ticket = w.in->in->cluster_phase;
     w.in->in->cluster_arrived += std::popcount(m);
     check_cluster_barrier(*w.in->in);
@@ -178,7 +182,10 @@ void decode_fence(decoder& d, instruction& to) {
     d.one_of({"shared::cta", "shared::cluster", "global"});
     d.one_of({"cta", "cluster", "gpu", "sys", "gl"});
     if (what == "mbarrier_init") {
-        to.run = &publish_barrier_objects;
+        to.run = [](warp& w, const instruction& i, lane_mask m) {
+            fence_barrier_objects(w, m);
+            publish_barrier_objects(w, i, m);
+        };
     } else if (what.empty()) {
         to.run = [](warp& w, const instruction&, lane_mask m) { fence_accesses(w, m); };
     } else if (for_units) {

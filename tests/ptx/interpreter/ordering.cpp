@@ -94,6 +94,12 @@ void gathering::add(const warp& w, std::uint32_t agent, std::uint32_t clock) {
     if (sum_->seen.size() < w.in->in->agents) sum_->seen.resize(w.in->in->agents);
     sum_->seen[agent] = std::max(sum_->seen[agent], clock);
 }
+void gathering::add_barrier_objects(const warp& w, lane_mask lanes) {
+    for (; lanes != 0; lanes &= lanes - 1) {
+        const lane_order& it = w.order[static_cast<std::size_t>(std::countr_zero(lanes))];
+        if (it.objects != 0) add(w, agent_of(it.now), it.objects);
+    }
+}
 known gathering::take() {
     last_.reset();
     return std::move(sum_);
@@ -184,6 +190,14 @@ void fence_for_units(warp& w, lane_mask lanes) {
         fenced->fenced = fenced->seen;
         fenced->fenced[agent_of(it.now)] = clock_of(it.now);
         set_known(it, std::move(fenced));
+        tick(w, it);
+    }
+}
+
+void fence_barrier_objects(warp& w, lane_mask lanes) {
+    for (; lanes != 0; lanes &= lanes - 1) {
+        lane_order& it = w.order[static_cast<std::size_t>(std::countr_zero(lanes))];
+        it.objects = clock_of(it.now);
         tick(w, it);
     }
 }

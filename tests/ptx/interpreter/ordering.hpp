@@ -44,6 +44,9 @@ struct lane_order {
     known knows{};
     known released{};  ///< what it knew at its last fence, for atomic accesses behind it
     known acquired{};  ///< what atomic accesses brought, for its next fence
+    /// Its clock at its last fence.mbarrier_init, which a relaxed barrier of the cluster tells of. (Of all that it did until
+    /// then, though the fence is for barrier objects alone.)
+    std::uint32_t objects = 0;
 };
 
 /// Puts together what threads know that come to a barrier. Their clocks go on: what they do from now on is not known.
@@ -51,6 +54,8 @@ class gathering {
 public:
     void add(warp& w, lane_mask lanes);
     void add(const warp& w, std::uint32_t agent, std::uint32_t clock);
+    /// Only the barrier objects that lanes have fenced.
+    void add_barrier_objects(const warp& w, lane_mask lanes);
     known take();
 
 private:
@@ -78,6 +83,8 @@ void meet(warp& w, lane_mask lanes);
 /// fence.acq_rel and its like, and fence.proxy.async.
 void fence_accesses(warp& w, lane_mask lanes);
 void fence_for_units(warp& w, lane_mask lanes);
+/// fence.mbarrier_init.
+void fence_barrier_objects(warp& w, lane_mask lanes);
 
 /// What a strong access has to do with order.
 struct strong_access {
