@@ -114,7 +114,7 @@ private:
             const auto at = containing(begin);
             if (at == all_.end() || at->second.written.empty()) return;
             std::memset(at->second.written.data() + (begin - at->first), 1,
-                        (std::min)(bytes, static_cast<std::size_t>(at->second.end - begin)));
+                        (std::min<std::size_t>)(bytes, at->second.end - begin));
         }
         [[nodiscard]] bool is_unwritten(const void* memory, std::size_t bytes) const {
             const std::uintptr_t begin = address_of(memory);

@@ -119,16 +119,16 @@ MP_ALWAYS_INLINE void add_groups(const group_operand& a, const group_operand& b,
                 shorts column;
                 std::memcpy(&column, b.numbers + p * panel_columns + j, sizeof column);
                 // At most 16 * 144.
-                sum = static_cast<shorts>(sum + static_cast<shorts>(column * a.numbers[p]));
+                sum = sum + column * a.numbers[p];
             }
             shorts exponent;
             shorts any;
             std::memcpy(&exponent, b.exponents + g * panel_columns + j, sizeof exponent);
             std::memcpy(&any, b.nonzero + g * panel_columns + j, sizeof any);
-            exponent = static_cast<shorts>(exponent + a.exponents[g]);
-            any = static_cast<shorts>(any & a.nonzero[g]);
+            exponent = exponent + a.exponents[g];
+            any = any & a.nonzero[g];
             const shorts zero = v::is_zero(any);
-            exponent = static_cast<shorts>((exponent & ~zero) | ((shorts{} + zero_exponent) & zero));
+            exponent = (exponent & ~zero) | ((shorts{} + zero_exponent) & zero);
             largest = v::larger(largest, exponent);
             std::memcpy(to.sums[g] + j, &sum, sizeof sum);
             std::memcpy(to.exponents[g] + j, &exponent, sizeof exponent);
