@@ -41,6 +41,7 @@ struct group_lanes {
     MP_ALWAYS_INLINE static longs is_equal(longs a, longs b) { return a == b; }
     MP_ALWAYS_INLINE static shorts is_zero(shorts a) { return a == shorts{}; }
     MP_ALWAYS_INLINE static shorts larger(shorts a, shorts b) { return a > b ? a : b; }
+    MP_ALWAYS_INLINE static shorts as_shorts(shorts x) { return x; }
     MP_ALWAYS_INLINE static words as_words(longs x) { return reinterpret_cast<words>(x); }
     MP_ALWAYS_INLINE static words as_words(doubles x) { return reinterpret_cast<words>(x); }
     MP_ALWAYS_INLINE static longs as_longs(words x) { return reinterpret_cast<longs>(x); }
@@ -64,6 +65,8 @@ struct group_lanes {
     MP_ALWAYS_INLINE static longs is_equal(longs a, longs b) { return a == b ? -1 : 0; }
     MP_ALWAYS_INLINE static shorts is_zero(shorts a) { return a == 0 ? shorts{-1} : shorts{0}; }
     MP_ALWAYS_INLINE static shorts larger(shorts a, shorts b) { return a > b ? a : b; }
+    /// What arithmetic makes of shorts.
+    MP_ALWAYS_INLINE static shorts as_shorts(int x) { return static_cast<shorts>(x); }
     MP_ALWAYS_INLINE static words as_words(longs x) { return static_cast<words>(x); }
     MP_ALWAYS_INLINE static words as_words(doubles x) { return bit_cast<words>(x); }
     MP_ALWAYS_INLINE static longs as_longs(words x) { return static_cast<longs>(x); }
@@ -119,16 +122,16 @@ MP_ALWAYS_INLINE void add_groups(const group_operand& a, const group_operand& b,
                 shorts column;
                 std::memcpy(&column, b.numbers + p * panel_columns + j, sizeof column);
                 // At most 16 * 144.
-                sum = sum + column * a.numbers[p];
+                sum = v::as_shorts(sum + column * a.numbers[p]);
             }
             shorts exponent;
             shorts any;
             std::memcpy(&exponent, b.exponents + g * panel_columns + j, sizeof exponent);
             std::memcpy(&any, b.nonzero + g * panel_columns + j, sizeof any);
-            exponent = exponent + a.exponents[g];
-            any = any & a.nonzero[g];
+            exponent = v::as_shorts(exponent + a.exponents[g]);
+            any = v::as_shorts(any & a.nonzero[g]);
             const shorts zero = v::is_zero(any);
-            exponent = (exponent & ~zero) | ((shorts{} + zero_exponent) & zero);
+            exponent = v::as_shorts((exponent & ~zero) | ((shorts{} + zero_exponent) & zero));
             largest = v::larger(largest, exponent);
             std::memcpy(to.sums[g] + j, &sum, sizeof sum);
             std::memcpy(to.exponents[g] + j, &exponent, sizeof exponent);
