@@ -104,6 +104,7 @@ void launch(std::string_view function, cuda_stream exec, const launch_size& size
     void* arguments[] = {&parameters};
     cudaError_t status = cudaLaunchKernelExC(&configuration, function_address, arguments);
     if (status == cudaErrorInvalidValue && needs_more) {
+        static_cast<void>(cudaGetLastError());  // nor is one that the second try mends
         limit.forget(device);
         allow();
         status = cudaLaunchKernelExC(&configuration, function_address, arguments);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// Products of groups of rows, each with a matrix of its own, as mixtures of experts have them.
+/// Grouped GEMM, as mixture-of-experts layers need it: contiguous groups of rows, masked groups, and groups along k.
 #pragma once
 
 #include <mp/config.hpp>
@@ -93,7 +93,7 @@ void check_k_groups(std::string_view function, std::ptrdiff_t groups, matrix_vie
 
 namespace mp::inline MP_ISA_NAMESPACE {
 
-/// Each group of rows of a times a matrix of its own: rows [offsets[g], offsets[g + 1]) of c =
+/// Grouped GEMM along m: for each group g, rows [offsets[g], offsets[g + 1]) of c =
 /// epilogue(alpha * (these rows of a) b[g] + beta * c). What a layer of a mixture of experts does with tokens that are
 /// sorted by their expert. There are offsets.size() - 1 groups; empty ones are nothing; rows outside of all groups are left
 /// as they are. The epilogue's rows are those of c.
@@ -124,7 +124,7 @@ void gemm_grouped_m(const Executor& exec, float alpha, matrix_view<A> a, matrix_
     }
 }
 
-/// A batch of products of which only the first rows count: rows [0, counts[g]) of c[g] =
+/// Masked grouped GEMM, a batch of products of which only the first rows are computed: rows [0, counts[g]) of c[g] =
 /// epilogue(alpha * a[g] b[g] + beta * c[g]); the others of a[g] are of no meaning, those of c[g] left as they are. What decoding
 /// with a mixture of experts does, where each expert has room for as many tokens. There are counts.size() products.
 ///
@@ -158,7 +158,7 @@ void gemm_masked(const Executor& exec, float alpha, matrix_batch<A> a, matrix_ba
     }
 }
 
-/// A product for each group of k: c[g] = epilogue(alpha * (columns [offsets[g], offsets[g + 1]) of a) (these rows of b) +
+/// Grouped GEMM along k: c[g] = epilogue(alpha * (columns [offsets[g], offsets[g + 1]) of a) (these rows of b) +
 /// beta * c[g]). What gives the gradients of the weights of a mixture of experts: a is the transposed input, b the gradient of the
 /// output, both sorted by expert. An empty group has a sum of zero.
 ///

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// Products of groups of rows, each with a matrix of its own, on GPUs.
+/// Grouped GEMM on GPUs.
 #pragma once
 
 #include <mp/error.hpp>

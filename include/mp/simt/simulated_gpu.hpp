@@ -40,7 +40,7 @@ struct simulated_gpu {
     /// Threads of the host, each of which runs blocks. The results of kernels that add up in global memory by
     /// floating-point atomics may depend on it.
     int threads = 1;
-    /// Where to count bank conflicts and sectors; null for nowhere. Only with one thread.
+    /// Counts bank conflicts and sectors if it is not null. Requires threads == 1.
     simt::access_statistics* statistics = nullptr;
     /// Multiprocessors of the GPU, by which algorithms divide their work; zero for the largest device of the
     /// architecture. It decides which kernel or how many blocks are taken, not how the host runs them.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// Products of groups whose sizes only the device knows: which tile of which group a block of threads computes.
+/// Grouped GEMM, with group sizes in device memory: which tile of which group a block of threads computes.
 #pragma once
 
 #include <mp/config.hpp>
@@ -42,7 +42,7 @@ template <class Thread>
     return value < least ? least : value > most ? most : value;
 }
 
-/// Groups of rows that follow each other. Blocks of threads are enough for the worst case, which is one tile more than whole ones
+/// Contiguous groups of rows. Blocks of threads are enough for the worst case, which is one tile more than whole ones
 /// in each group; those that get none end at once. A block finds its group by going through the offsets, which all blocks read
 /// and the cache therefore has.
 struct row_groups {
@@ -102,7 +102,7 @@ struct masked_groups {
     }
 };
 
-/// Groups of k that follow each other, each with a C of its own.
+/// Contiguous groups along k; each has its own C.
 struct k_groups {
     const std::int32_t* offsets;
     std::ptrdiff_t count;

@@ -42,7 +42,7 @@ using mixed_stage =
                        narrow_stage<std::conditional_t<std::is_same_v<Input, Wide>, std::int8_t, Input>, Wide,
                                     Extent, KMajor, Threads>>;
 
-/// A policy of multistage_gemm_kernel: mma_policy of 16 bits, but for how one operand lies in shared memory.
+/// A policy of multistage_gemm_kernel: mma_policy of 16 bits, except that one operand is stored in 8 bits in shared memory.
 template <class Tile, class A, class B, bool AKMajor, bool BKMajor>
 struct mixed_policy : mma_policy<Tile, mixed_fragment<A, B>, mixed_fragment<A, B>, AKMajor, BKMajor> {
     using fragment = mixed_fragment<A, B>;

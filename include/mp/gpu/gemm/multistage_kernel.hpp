@@ -185,7 +185,7 @@ private:
         }
     }
 
-    /// All threads have their copies into a stage but for those of the `Pending` stages behind it.
+    /// Waits, with the whole block, until a stage has arrived; copies into the `Pending` stages behind it may be in flight.
     MP_ANY_EXECUTION_SPACE
     template <int Pending, class Thread>
     MP_HOST_DEVICE MP_KERNEL_INLINE static void await_stage(Thread thread) {

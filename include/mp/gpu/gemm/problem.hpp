@@ -84,7 +84,7 @@ template <class Integer>
     return length / size + (length % size != 0 ? 1 : 0);
 }
 
-/// Slices of k, but for the last one, are multiples of so many bytes of it, whatever kernel adds them up.
+/// Granularity of split-k in bytes of k, the same for every kernel: all slices but the last are multiples of it.
 inline constexpr int slice_k_bytes = 128;
 
 /// Steps of one of `splits` slices of k, all but the last of them a multiple of `whole`.

@@ -12,7 +12,7 @@
 
 namespace mp::simt::detail::inline MP_ISA_NAMESPACE {
 
-/// Memory is watched in granules of so many bytes, of which accesses have a mask.
+/// Granularity in bytes at which accesses are tracked; an access has a mask of its bytes within a granule.
 inline constexpr std::size_t granule_bytes = 16;
 
 /// Asynchronous units read and write in a way of their own, which fences order with the ordinary one.
