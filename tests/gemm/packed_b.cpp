@@ -63,6 +63,56 @@ TEST_CASE("a product with a packed B has the bits of the product with B, at ever
     check_packed<mp::half, mp::float8_e4m3fn, float>(random);
 }
 
+/// Few rows with a packed B that comes from memory: as where it is in the caches, whose limit depends on the processor.
+template <class A, class B>
+void check_far(generator& random) {
+    namespace detail = mp::detail;
+    for (const mp::cpu exec : reference::executors()) {
+        for (std::ptrdiff_t rows = 1; rows <= detail::most_direct_rows; ++rows) {
+            const std::ptrdiff_t columns = reference::random_size(random, 1, 600);
+            const std::ptrdiff_t k = reference::random_size(random, 1, rows == 9 ? 1100 : 100);
+            matrix<A> a(rows, k, orders[0], 1);
+            matrix<B> b(k, columns, orders[rows % 2], 2);
+            matrix<float> c(rows, columns, orders[0], 3);
+            matrix<float> expected(rows, columns, orders[0], 3);
+            a.fill_random(random);
+            b.fill_random(random);
+            c.fill_random(random);
+            for (std::ptrdiff_t r = 0; r < rows; ++r) {
+                for (std::ptrdiff_t j = 0; j < columns; ++j) expected.view()(r, j) = c.view()(r, j);
+            }
+            const mp::packed_b packed(exec, b.view());
+            mp::gemm(exec, 1.0F, a.view(), packed, 0.5F, expected.view());
+            const mp::instruction_set isa = detail::isa_of("test", exec);
+            const detail::product_kernel& kernel =
+                detail::choose_kernel(isa, exec.products, detail::product_types_of<A, B>, rows);
+            if (kernel.layout != detail::a_layout::rows ||
+                kernel.b_element != detail::panel_element_of<B>()) {
+                continue;
+            }
+            const detail::tile_output output =
+                detail::make_tile_output(isa, c.view().data, c.view().leading_dimension, false, false, 1.0F,
+                                         0.5F, mp::identity_epilogue{});
+            detail::product_task task = detail::make_product_task<A, B>(
+                kernel, isa, {a.view().data, a.view().row_stride(), a.view().column_stride()}, {}, output,
+                rows, columns, k);
+            task.packed_b = packed.panels();
+            mp::cpu threads = exec;
+            threads.threads = 1 + static_cast<unsigned>(rows % 3);
+            detail::multiply_skinny(threads, task, {&kernel, nullptr, sizeof(B), true}, nullptr);
+            CHECK(c.bytes() == expected.bytes());
+        }
+    }
+}
+
+TEST_CASE("few rows with a packed B that comes from memory have the same bits") {
+    generator random(7);
+    check_far<float, float>(random);
+    check_far<mp::half, mp::half>(random);
+    check_far<mp::bfloat16, mp::bfloat16>(random);
+    check_far<float, mp::float8_e4m3fn>(random);
+}
+
 TEST_CASE("a packed B keeps its numbers when the matrix is gone, and serves other instruction sets") {
     generator random(2);
     std::vector<mp::bfloat16> weights(60 * 70);

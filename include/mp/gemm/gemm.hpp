@@ -76,6 +76,9 @@ void multiply_dots_of(const cpu& exec, instruction_set isa, const dot_kernels& k
     multiply_dots(exec, task, sizeof(B), *choice.dots, workspace);
 }
 
+/// Most rows of a column-major C that are computed as rows.
+inline constexpr std::ptrdiff_t most_rows_by_column = 8;
+
 /// A product behind the checks of mp::gemm, for all results and epilogues, which `output` knows: C has its rows
 /// and columns. `packed` is B if it is packed already, else null; then b has its shape.
 template <class A, class B>
@@ -95,8 +98,9 @@ MP_NEVER_INLINE void multiply_operands(cpu exec, instruction_set isa, matrix_vie
     const dot_kernels* const transposed_dots =
         can_be_dots && a.column_stride() == 1 && suits_dots(columns, rows, k) ? dot_kernels_for<A>(isa)
                                                                               : nullptr;
-    output.transposed = dots == nullptr && (transposed_dots != nullptr ||
-                                            (output.column_major && !is_packed && rows > most_direct_rows));
+    output.transposed =
+        dots == nullptr &&
+        (transposed_dots != nullptr || (output.column_major && !is_packed && rows > most_rows_by_column));
     if (same_value(output.alpha, 0.0F) || k == 0) {
         const default_floating_point_modes modes;
         finish_without_product(output, rows, columns);
@@ -123,17 +127,18 @@ MP_NEVER_INLINE void multiply_operands(cpu exec, instruction_set isa, matrix_vie
     product_task task = make_product_task<A, B>(kernel, isa, a_rows, b_columns, output, rows, columns, k);
     const row_runs_kernels* const runs =
         !is_packed && b_columns.vector_stride == 1 ? row_runs_kernels_for<B>(isa) : nullptr;
+    const bool far = is_packed && rows <= most_direct_rows && is_far(packed, columns);
+    const bool takes_floats = kernel.a_element == panel_element::float32;
+    const bool suits_direct =
+        kernel.layout == a_layout::rows && (far || (takes_floats && rows <= most_direct_rows_in_caches));
     const product_kernel* const direct =
-        is_packed && kernel.b_element == panel_element_of<B>() ? &kernel : nullptr;
-    const std::ptrdiff_t most_rows =
-        direct == nullptr ? most_run_rows : (std::min)(most_direct_rows, direct->rows);
-    if ((direct != nullptr || runs != nullptr) && rows <= most_rows &&
-        kernel.a_element == panel_element::float32) {
+        is_packed && kernel.b_element == panel_element_of<B>() && suits_direct ? &kernel : nullptr;
+    if (rows <= most_direct_rows && (direct != nullptr || (runs != nullptr && takes_floats))) {
         task.packed_b = packed;
         const row_runs_kernel* const of_rows = runs == nullptr ? nullptr
                                                : rows == 1     ? &runs->of_row
                                                                : &runs->of_rows;
-        multiply_skinny(exec, task, {direct, of_rows, sizeof(B)}, workspace);
+        multiply_skinny(exec, task, {direct, of_rows, sizeof(B), far}, workspace);
         return;
     }
     if (is_packed && task.kernel->b_element != panel_element_of<B>()) {

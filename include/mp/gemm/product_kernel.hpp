@@ -118,9 +118,12 @@ struct product_kernel {
     }
     /// Of all columns.
     [[nodiscard]] multiply_tile multiply_for(std::ptrdiff_t wanted) const {
+        return choice_for(wanted).multiply;
+    }
+    [[nodiscard]] const of_rows& choice_for(std::ptrdiff_t wanted) const {
         std::size_t i = 0;
         while (choices[i].rows < wanted) ++i;
-        return choices[i].multiply;
+        return choices[i];
     }
 };
 
