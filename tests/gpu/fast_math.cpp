@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Also compiled with -ffast-math: infinities and NaN are found all the same.
+// Compiled with -ffast-math: infinities and NaN are found all the same.
 #include <doctest/doctest.h>
 #include <mp/block_scaled.hpp>
 #include <mp/gpu/block_dequantize.hpp>

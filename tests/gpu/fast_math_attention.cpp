@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Also compiled with -ffast-math: what queries see and do not see, and rows without a meaning, are found all
+// Compiled with -ffast-math: what queries see and do not see, and rows without a meaning, are found all
 // the same.
 #include <doctest/doctest.h>
 #include <mp/ops/attention.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Also compiled with -ffast-math, under which compilers fuse, reorder and approximate, and programs flush
+// Compiled with -ffast-math, under which compilers fuse, reorder and approximate, and programs flush
 // subnormal numbers: no op's result may differ by a bit, forward or backward, whatever the modes of the
 // processor are when it is called. tests/portability has the same table for other machines.
 #include "portability/ops_checksums.hpp"

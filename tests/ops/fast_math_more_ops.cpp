@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Compiled with -ffast-math as well, where comparisons with NaN mean nothing.
+// Compiled with -ffast-math, where comparisons with NaN mean nothing.
 #include <doctest/doctest.h>
 #include <mp/half.hpp>
 #include <mp/ops/activations.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Also compiled with -ffast-math. A step that is skipped leaves every bit of weights, masters, state and
+// Compiled with -ffast-math. A step that is skipped leaves every bit of weights, masters, state and
 // counts as it was: training that meets bad gradients on the way ends exactly where training without them
 // ends.
 #include <doctest/doctest.h>

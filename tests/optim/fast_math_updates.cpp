@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Also compiled with -ffast-math, under which compilers may fuse, reorder and approximate, and programs flush
+// Compiled with -ffast-math, under which compilers may fuse, reorder and approximate, and programs flush
 // subnormal numbers. The bits of training must be what they are without it, on every instruction set:
 // the checksums below are the same for both programs.
 #include <doctest/doctest.h>
