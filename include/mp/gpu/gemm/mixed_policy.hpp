@@ -8,8 +8,8 @@
 #include <mp/float8.hpp>
 #include <mp/gpu/gemm/mma_policy.hpp>
 #include <mp/gpu/gemm/narrow_stage.hpp>
-#include <mp/gpu/gemm/plan.hpp>
 #include <mp/gpu/gemm/swizzled_stage.hpp>
+#include <mp/gpu/gemm/tiles.hpp>
 #include <mp/half.hpp>
 #include <mp/simt/shared_pointer.hpp>
 

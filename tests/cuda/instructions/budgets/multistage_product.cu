@@ -21,7 +21,7 @@
 #include <mp/gemm/epilogue.hpp>
 #include <mp/gpu/gemm/mma_policy.hpp>
 #include <mp/gpu/gemm/multistage_kernel.hpp>
-#include <mp/gpu/gemm/plan.hpp>
+#include <mp/gpu/gemm/tiles.hpp>
 #include <mp/gpu/gemm/wmma_policy.hpp>
 #include <mp/simt/device/device_thread.hpp>
 

@@ -19,7 +19,7 @@
 #include <mp/gpu/gemm/mixed_policy.hpp>
 #include <mp/gpu/gemm/mma_policy.hpp>
 #include <mp/gpu/gemm/multistage_kernel.hpp>
-#include <mp/gpu/gemm/plan.hpp>
+#include <mp/gpu/gemm/tiles.hpp>
 #include <mp/simt/device/device_thread.hpp>
 
 #include <cstdint>
