@@ -177,7 +177,7 @@ void check_layouts() {
                     constexpr bool has_tiles = Kernel == gpu_gemm_kernel::mma;
                     if (has_tiles) with.tile_rows = 64;
                     check<Kernel, Arch, A, B, C>(size, with, normal_numbers(number));
-                    if (has_tiles && sizeof(A) != 1) {
+                    if (has_tiles) {
                         with.tile_rows = 16;
                         check<Kernel, Arch, A, B, C>(size, with, normal_numbers(number));
                     }

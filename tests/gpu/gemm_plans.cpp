@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Plans that were changed by hand, and what epilogues are on GPUs.
+#include "gpu/gemm_cases.hpp"
+
 #include <doctest/doctest.h>
 #include <mp/float8.hpp>
 #include <mp/gpu/gemm.hpp>
@@ -47,7 +49,7 @@ TEST_CASE("a plan with a tile that no kernel has is refused before anything is w
     plan.tile_columns = 256;  // half has this tile
     CHECK(complaint<mma, arch::sm_89, mp::float8_e4m3fn>(plan) ==
           "mp::gemm: plan.tile_columns is 256; it must be that of a tile which mma has for operands of this "
-          "type: 128x128, 64x64");
+          "type: 128x128, 64x64, 16x32");
     plan.tile_rows = 64;
     CHECK(complaint<mma, arch::sm_89, mp::float8_e4m3fn>(plan).find("plan.tile_columns is 256") !=
           std::string::npos);
@@ -116,6 +118,20 @@ TEST_CASE("products of few rows or columns have many blocks") {
     const mp::simulated_gpu<arch::sm_80> small{.multiprocessors = 8};
     CHECK(mp::plan_gemm<mp::half>(small, 64, 64, 20000, 1, {.splits = 0}).kernel_name() ==
           "mma.16x32x32.split3");
+    CHECK(mp::plan_gemm<mp::float8_e4m3fn>(mp::simulated_gpu<arch::sm_89>{}, 16, 4096, 4096).kernel_name() ==
+          "mma.16x32x64");
+}
+
+TEST_CASE("few rows of 8 bits by mma.sync have the bits of the model, which promotes sums") {
+    for (const auto a_order : gpu_gemm_test::orders) {
+        for (const auto b_order : gpu_gemm_test::orders) {
+            gpu_gemm_test::check<gpu_gemm_kernel::mma, arch::sm_89, mp::float8_e4m3fn, mp::float8_e4m3fn,
+                                 float>(
+                {13, 45, 333},
+                {.a_order = a_order, .b_order = b_order, .beta = 1, .seed = 1, .tile_rows = 16},
+                gpu_gemm_test::normal_numbers(3));
+        }
+    }
 }
 
 /// The largest error of an epilogue in a product on the simulated GPU, in units of the last place.

@@ -36,7 +36,7 @@ TEST_CASE("scaled products of all ks and large tiles have the bits of the model"
     for (const std::ptrdiff_t b_vectors_per_scale : {1, 64, 128}) {
         check_scaled<gpu_gemm_kernel::mma, arch::sm_89, mp::float8_e4m3fn, mp::float8_e5m2, float>(
             {200, 270, 400}, {.b_order = orders[1], .seed = 5},
-            {.a_vectors_per_scale = 1, .b_vectors_per_scale = b_vectors_per_scale, .large_tiles = true}, 5);
+            {.a_vectors_per_scale = 1, .b_vectors_per_scale = b_vectors_per_scale, .tile_rows = 128}, 5);
     }
 }
 

@@ -29,7 +29,7 @@ struct scale_setting {
     mp::storage_order a_order = orders[0];
     mp::storage_order b_order = orders[0];
     int splits = 1;
-    bool large_tiles = false;  ///< of mma.sync, whatever the plan says
+    int tile_rows = 0;  ///< of mma.sync: 128, 64 or 16; 0 leaves it to the plan
 };
 
 /// Scales of any significand and a few powers of two.
@@ -82,7 +82,10 @@ void check_scaled(const shape& size, const setting& with, const scale_setting& s
     const mp::simulated_gpu<Arch> gpu = gpu_test::watched(mp::simulated_gpu<Arch>{.seed = with.seed});
     auto plan = mp::plan_gemm<A, Kernel>(gpu, size.rows, size.columns, size.k, 1, {.splits = scales.splits});
     if (with.cluster_blocks != 0) take_clusters<A>(plan, with.cluster_blocks);
-    if (scales.large_tiles) plan.tile_rows = plan.tile_columns = 128;
+    if (scales.tile_rows != 0) {
+        plan.tile_rows = scales.tile_rows;
+        plan.tile_columns = scales.tile_rows == 16 ? 32 : scales.tile_rows;
+    }
     std::vector<float> workspace(plan.workspace_size());
     mp::gemm_scaled<Kernel>(gpu, plan, with.alpha, a.view, a_blocks, b.view, b_blocks, with.beta, c.view,
                             mp::identity_epilogue{}, std::span(workspace));
@@ -136,21 +139,26 @@ void check_scaled_layouts() {
             for (const auto c_order : orders) {
                 for (const std::ptrdiff_t shift : {0, 1}) {
                     ++number;
-                    check_scaled<Kernel, Arch, A, B, C>(
-                        {37, 45, 150 + 64 * (number % 3)},
-                        {.a_order = a_order,
-                         .b_order = b_order,
-                         .c_order = c_order,
-                         .shift = shift,
-                         .padding = shift == 0 ? 0 : 2,
-                         .alpha = 1.5F,
-                         .beta = number % 3 == 0 ? 0.0F : -0.75F,
-                         .seed = number},
-                        {.a_vectors_per_scale = lines[number % 4],
-                         .b_vectors_per_scale = lines[(number / 4 + number) % 4],
-                         .a_order = orders[number / 2 % 2],
-                         .b_order = orders[number / 4 % 2]},
-                        number);
+                    scale_setting scales{.a_vectors_per_scale = lines[number % 4],
+                                         .b_vectors_per_scale = lines[(number / 4 + number) % 4],
+                                         .a_order = orders[number / 2 % 2],
+                                         .b_order = orders[number / 4 % 2]};
+                    const auto check_tile = [&](int tile_rows) {
+                        scales.tile_rows = tile_rows;
+                        check_scaled<Kernel, Arch, A, B, C>({37, 45, 150 + 64 * (number % 3)},
+                                                            {.a_order = a_order,
+                                                             .b_order = b_order,
+                                                             .c_order = c_order,
+                                                             .shift = shift,
+                                                             .padding = shift == 0 ? 0 : 2,
+                                                             .alpha = 1.5F,
+                                                             .beta = number % 3 == 0 ? 0.0F : -0.75F,
+                                                             .seed = number},
+                                                            scales, number);
+                    };
+                    constexpr bool has_tiles = Kernel == gpu_gemm_kernel::mma;
+                    check_tile(has_tiles ? 64 : 0);
+                    if (has_tiles) check_tile(16);
                 }
             }
         }

@@ -77,6 +77,7 @@ void check_swizzle() {
 }
 
 TEST_CASE("swizzles are their own inverse, stay in their 128 bytes, and spread columns over the banks") {
+    check_swizzle<16>();
     check_swizzle<128>();
     check_swizzle<64>();
     check_swizzle<32>();

@@ -31,6 +31,8 @@ void launch_scaled_plan(std::string_view function, const Executor& exec, const g
         if (plan.kernel == gpu_gemm_kernel::mma && plan.tile_columns == 128 &&
             !multiplies_float8_as_half(plan.gpu.capability)) {
             launch_layouts<scaled_mma_policy, float8_tile_128>(function, exec, plan, problem, scales);
+        } else if (plan.kernel == gpu_gemm_kernel::mma && plan.tile_rows == 16) {
+            launch_layouts<scaled_mma_policy, mma_tile_16>(function, exec, plan, problem, scales);
         } else if (plan.kernel == gpu_gemm_kernel::mma) {
             launch_layouts<scaled_mma_policy, mma_tile_64>(function, exec, plan, problem, scales);
         }
@@ -65,8 +67,8 @@ namespace mp::inline MP_ISA_NAMESPACE {
 /// those of mp::gemm_scaled on mp::cpu with accumulation::ordered. Where k is split, slices are whole
 /// blocks, each with these bits, and are added in float, in their order.
 ///
-/// mma.sync of sm_90 and sm_100 multiplies in tiles of 64 x 64 whatever the plan says, since scaled sums of
-/// larger ones do not fit into registers there. One kernel, two with splits; nothing is allocated and nothing
+/// mma.sync of sm_90 and sm_100 multiplies in tiles of 64 x 64 where the plan says 128 x 128, since scaled sums of
+/// these do not fit into registers there. One kernel, two with splits; nothing is allocated and nothing
 /// waited for. Also throws argument_error for the scales that the CPU refuses.
 template <gpu_gemm_kernel Kernel = gpu_gemm_kernel::automatic, gpu_executor Executor, gpu_gemm_input A,
           gpu_gemm_input B, gpu_gemm_output C, gemm_epilogue Epilogue = identity_epilogue>

@@ -20,7 +20,7 @@ TEST_CASE("a scaled product by mma.sync of sm_90 has the bits of the way through
     for (const std::ptrdiff_t b_vectors_per_scale : {1, 128}) {
         check_scaled<gpu_gemm_kernel::mma, arch::sm_90, mp::float8_e4m3fn, mp::float8_e4m3fn, float>(
             {70, 90, 300}, {.b_order = orders[1], .seed = 2},
-            {.b_vectors_per_scale = b_vectors_per_scale, .large_tiles = b_vectors_per_scale == 1}, 8);
+            {.b_vectors_per_scale = b_vectors_per_scale, .tile_rows = b_vectors_per_scale == 1 ? 128 : 0}, 8);
     }
 }
 

@@ -93,7 +93,8 @@ struct tile_list {
 template <class Input>
 using mma_tiles =
     std::conditional_t<sizeof(Input) == 1,
-                       tile_list<offered_tile<float8_tile_128, 90, 1>, offered_tile<mma_tile_64, 55, 2>>,
+                       tile_list<offered_tile<float8_tile_128, 90, 1>, offered_tile<mma_tile_64, 55, 2>,
+                                 offered_tile<mma_tile_16, 25, 4, 3>>,
                        tile_list<offered_tile<mma_tile_256, 100, 1>, offered_tile<mma_tile_128, 90, 2>,
                                  offered_tile<mma_tile_64, 55, 2>, offered_tile<mma_tile_16, 25, 4, 3>>>;
 using wmma_tiles = tile_list<offered_tile<wmma_tile_128, 100, 1>>;
