@@ -125,6 +125,7 @@ void multiply(device& on, const shape& size, storage_order a_order, storage_orde
     mp::gpu_gemm_plan plan = mp::plan_gemm<Kernel>(exec, a, b);
     if (cluster_blocks != 0) {
         plan.cluster_blocks = cluster_blocks;
+        plan.swapped = false;
         plan.tile_rows = 128;
         plan.tile_columns = cluster_blocks == 2 && sizeof(Input) != 1 ? 256 : 128;
     }
@@ -157,6 +158,9 @@ finding try_kernel(device& on) {
     constexpr bool any_layout = sizeof(Input) == 2;
     multiply<Kernel, Input, Output>(on, {edge, edge, edge + 16}, any_layout ? column : row,
                                     any_layout ? row : column, ClusterBlocks, result);
+    // Few rows have tiles of their own.
+    if constexpr (ClusterBlocks != 2)
+        multiply<Kernel, Input, Output>(on, {24, edge, edge}, row, column, 0, result);
     return result;
 }
 

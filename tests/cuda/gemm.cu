@@ -281,7 +281,8 @@ TEST_CASE("gemm: so are those of wgmma, where the device has it") {
 }
 
 TEST_CASE("gemm: small products by any kernel have the bits of the model") {
-    const std::vector<problem> problems{problem{128, 64, 64}, problem{150, 270, 100}};
+    const std::vector<problem> problems{problem{128, 64, 64}, problem{150, 270, 100}, problem{7, 135, 1000},
+                                        problem{33, 70, 100}};
     constexpr auto kernel = mp::gpu_gemm_kernel::prefer_wgmma;
     check_model<mp::half, float>(problems, true);
     check_model<mp::float8_e4m3fn, mp::half>(problems, true);

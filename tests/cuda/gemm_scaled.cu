@@ -139,22 +139,24 @@ TEST_CASE("gemm: batches and slices of k by wgmma have the bits of mma.sync") {
     };
     const auto a = draw(count * size * k);
     const auto b = draw(k * size);
-    std::vector<float> zeros(static_cast<std::size_t>(count * size * size));
-    const auto product = [&]<gpu_gemm_kernel Kernel>(int splits) {
-        const mp::matrix_batch left{mp::row_major(a.data(), size, k), size * k};
+    const auto product = [&]<gpu_gemm_kernel Kernel>(std::ptrdiff_t rows, int splits) {
+        const std::vector<float> zeros(static_cast<std::size_t>(count * rows * size));
+        const mp::matrix_batch left{mp::row_major(a.data(), rows, k), rows * k};
         const mp::matrix_batch right{mp::row_major(b.data(), k, size), 0};
         const auto plan = mp::plan_gemm<Kernel>(stream.get(), count, left, right, {.splits = splits});
         mp::device_buffer<float> c(stream, zeros);
         mp::device_buffer<float> workspace(plan.workspace_size() + 1);
         mp::gemm_batched<Kernel>(stream.get(), plan, 1, left, right, 0,
-                                 mp::matrix_batch{mp::row_major(c.data(), size, size), size * size},
+                                 mp::matrix_batch{mp::row_major(c.data(), rows, size), rows * size},
                                  mp::identity_epilogue{}, workspace.span());
         return c.to_host(stream);
     };
     // Five steps of wgmma are ten of mma.sync: in five slices, or in one, both divide them alike.
-    for (const int splits : {1, 5}) {
-        CHECK(product.template operator()<gpu_gemm_kernel::wgmma>(splits) ==
-              product.template operator()<gpu_gemm_kernel::mma>(splits));
+    for (const std::ptrdiff_t rows : {size, std::ptrdiff_t{17}}) {
+        for (const int splits : {1, 5}) {
+            CHECK(product.template operator()<gpu_gemm_kernel::wgmma>(rows, splits) ==
+                  product.template operator()<gpu_gemm_kernel::mma>(rows, splits));
+        }
     }
 }
 
@@ -168,7 +170,7 @@ struct marking_epilogue {
 TEST_CASE("gemm: other ends of products by wgmma have the bits of the model") {
     mp::unique_cuda_stream stream;
     if (!mp::properties_of(stream.get()).has_warpgroups) return;
-    constexpr std::ptrdiff_t rows = 200;
+    constexpr std::ptrdiff_t most_rows = 200;
     constexpr std::ptrdiff_t columns = 264;
     constexpr std::ptrdiff_t k = 72;
     std::mt19937 random(6);
@@ -177,22 +179,24 @@ TEST_CASE("gemm: other ends of products by wgmma have the bits of the model") {
         for (auto& value : values) value = mp::bfloat16(std::normal_distribution<float>()(random));
         return values;
     };
-    const auto a = draw(rows * k);
+    const auto a = draw(most_rows * k);
     const auto b = draw(k * columns);
-    const auto c = draw(rows * columns);
     const mp::device_buffer<mp::bfloat16> a_there(stream, a);
     const mp::device_buffer<mp::bfloat16> b_there(stream, b);
-    for (const float beta : {0.0F, 1.0F, 0.5F}) {
-        mp::device_buffer<mp::bfloat16> actual(stream, c);
-        mp::gemm<gpu_gemm_kernel::wgmma>(stream.get(), 1, mp::row_major(a_there.data(), rows, k),
-                                         mp::row_major(b_there.data(), k, columns), beta,
-                                         mp::row_major(actual.data(), rows, columns), marking_epilogue{});
-        std::vector<mp::bfloat16> expected = c;
-        mp::gemm(mp::emulated<mp::arch::sm_90>{}, 1, mp::row_major(a.data(), rows, k),
-                 mp::row_major(b.data(), k, columns), beta, mp::row_major(expected.data(), rows, columns),
-                 marking_epilogue{});
-        const std::vector<mp::bfloat16> got = actual.to_host(stream);
-        CHECK(std::memcmp(got.data(), expected.data(), got.size() * sizeof(got[0])) == 0);
+    for (const std::ptrdiff_t rows : {most_rows, std::ptrdiff_t{40}}) {
+        const auto c = draw(rows * columns);
+        for (const float beta : {0.0F, 1.0F, 0.5F}) {
+            mp::device_buffer<mp::bfloat16> actual(stream, c);
+            mp::gemm<gpu_gemm_kernel::wgmma>(stream.get(), 1, mp::row_major(a_there.data(), rows, k),
+                                             mp::row_major(b_there.data(), k, columns), beta,
+                                             mp::row_major(actual.data(), rows, columns), marking_epilogue{});
+            std::vector<mp::bfloat16> expected = c;
+            mp::gemm(mp::emulated<mp::arch::sm_90>{}, 1, mp::row_major(a.data(), rows, k),
+                     mp::row_major(b.data(), k, columns), beta, mp::row_major(expected.data(), rows, columns),
+                     marking_epilogue{});
+            const std::vector<mp::bfloat16> got = actual.to_host(stream);
+            CHECK(std::memcmp(got.data(), expected.data(), got.size() * sizeof(got[0])) == 0);
+        }
     }
 }
 

@@ -78,6 +78,7 @@ struct setting {
         0;  ///< fewer of them than tiles: with wgmma blocks then have several; 0 leaves it to the GPU
     int cluster_blocks = 0;  ///< of wgmma: 2 are the largest tiles, 1 are the others, 0 leaves it to the plan
     int tile_rows = 0;       ///< of mma: 64 or 16; 0 leaves it to the plan
+    int swapped_rows = 0;    ///< of wgmma's tiles with swapped operands: 64 or 16; 0 leaves it to the plan
 };
 
 /// Bytes of everything that a matrix has, its padding included; a NaN is a NaN.
@@ -112,6 +113,7 @@ void reference_gemm(float alpha, mp::matrix_view<const A> a, mp::matrix_view<con
 template <class Input>
 void take_clusters(mp::gpu_gemm_plan& plan, int cluster_blocks) {
     plan.cluster_blocks = cluster_blocks;
+    plan.swapped = false;
     plan.tile_rows = 128;
     plan.tile_columns = cluster_blocks == 2 && sizeof(Input) != 1 ? 256 : 128;
 }
@@ -134,6 +136,12 @@ void check(const shape& size, const setting& with, Draw draw, Epilogue epilogue 
     if (with.tile_rows != 0) {
         plan.tile_rows = with.tile_rows;
         plan.tile_columns = with.tile_rows == 16 ? 32 : 64;
+    }
+    if (with.swapped_rows != 0) {
+        plan.swapped = true;
+        plan.tile_rows = with.swapped_rows;
+        plan.tile_columns = 64;
+        plan.cluster_blocks = 1;
     }
     mp::gemm<Kernel>(gpu, plan, with.alpha, mp::matrix_view<const A>(a.view),
                      mp::matrix_view<const B>(b.view), with.beta, c.view, epilogue);

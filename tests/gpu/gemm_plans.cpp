@@ -87,7 +87,10 @@ TEST_CASE("other kernels refuse tiles that they do not have") {
     CHECK(
         complaint<wgmma, arch::sm_90, mp::half>(large) ==
         "mp::gemm: plan.cluster_blocks is 1; it must be that of a tile which wgmma has for operands of this "
-        "type: 128x256 in clusters of 2, 128x128");
+        "type: 128x256 in clusters of 2, 128x128, 16x64 swapped, 64x64 swapped");
+    large.tile_columns = 128;
+    large.swapped = true;
+    CHECK(complaint<wgmma, arch::sm_90, mp::half>(large).find("plan.swapped is true") != std::string::npos);
 }
 
 TEST_CASE("plans know how many blocks have room in the shared memory of a multiprocessor") {
@@ -120,6 +123,23 @@ TEST_CASE("products of few rows or columns have many blocks") {
           "mma.16x32x32.split3");
     CHECK(mp::plan_gemm<mp::float8_e4m3fn>(mp::simulated_gpu<arch::sm_89>{}, 16, 4096, 4096).kernel_name() ==
           "mma.16x32x64");
+    // wgmma computes the transpose of C, unless rows of A do not run along k.
+    const auto by_wgmma = [](std::ptrdiff_t rows, std::ptrdiff_t columns, mp::storage_order order,
+                             int splits) {
+        const auto* const begin = reinterpret_cast<const mp::half*>(std::uintptr_t{4096});  // is not read
+        return mp::plan_gemm(mp::simulated_gpu<arch::sm_90>{},
+                             mp::matrix_view<const mp::half>{
+                                 begin, rows, 4096, order == mp::storage_order::row_major ? 4096 : 64, order},
+                             mp::column_major(begin, 4096, columns), {.splits = splits})
+            .kernel_name();
+    };
+    constexpr auto row = mp::storage_order::row_major;
+    CHECK(by_wgmma(1, 4096, row, 1) == "wgmma.16x64x64.swapped");
+    CHECK(by_wgmma(16, 14336, row, 1) == "wgmma.16x64x64.swapped");
+    CHECK(by_wgmma(17, 4096, row, 1) == "wgmma.64x64x64.swapped");
+    CHECK(by_wgmma(64, 28672, row, 1) == "wgmma.64x64x64.swapped");
+    CHECK(by_wgmma(64, 4096, row, 0) == "wgmma.64x64x64.swapped.split2");
+    CHECK(by_wgmma(64, 4096, mp::storage_order::column_major, 1) == "mma.64x64x32");
 }
 
 TEST_CASE("few rows of 8 bits by mma.sync have the bits of the model, which promotes sums") {

@@ -16,6 +16,7 @@
 #include <limits>
 #include <random>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -98,6 +99,12 @@ TEST_CASE("other ends of a product have the bits of the model, inside of C and a
             {.b_order = column, .c_order = c_order, .beta = 1, .seed = ++seed, .cluster_blocks = 1},
             any_numbers(8));
     }
+    // Few rows, which pass through shared memory transposed.
+    for (const std::ptrdiff_t rows : {3, 40}) {
+        check<gpu_gemm_kernel::wgmma, arch::sm_90, mp::bfloat16, mp::bfloat16, mp::bfloat16>(
+            {rows, 200, 72}, {.b_order = column, .alpha = 0.75F, .beta = 1, .seed = ++seed}, any_numbers(9),
+            mp::compose(mp::bias_per_column(std::span<const float>(bias).first(200)), mp::relu_epilogue{}));
+    }
 }
 
 TEST_CASE("the sum of two floats has the same bits rounded once and through double") {
@@ -120,13 +127,14 @@ TEST_CASE("the sum of two floats has the same bits rounded once and through doub
 }
 
 TEST_CASE("slices of k and batches by wgmma have the bits of mma.sync") {
-    constexpr std::ptrdiff_t rows = 136;
     constexpr std::ptrdiff_t k = 200;
     constexpr std::ptrdiff_t count = 2;
     normal_numbers draw(8);
-    for (const std::ptrdiff_t columns :
-         {136, 132, 133}) {  // lines of sums begin at multiples of 16 bytes, or not
-        std::vector<mp::bfloat16> a(rows * k * count);
+    // Lines of sums begin at multiples of 16 bytes, or not; few rows are computed as the transpose of C.
+    using extent = std::pair<std::ptrdiff_t, std::ptrdiff_t>;
+    for (const auto& [rows, columns] :
+         {extent{136, 136}, extent{136, 132}, extent{136, 133}, extent{33, 136}, extent{7, 133}}) {
+        std::vector<mp::bfloat16> a(static_cast<std::size_t>(rows * k * count));
         std::vector<mp::bfloat16> b(static_cast<std::size_t>(k * columns * count));
         for (mp::bfloat16& x : a) x = mp::bfloat16(draw());
         for (mp::bfloat16& x : b) x = mp::bfloat16(draw());

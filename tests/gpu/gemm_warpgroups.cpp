@@ -58,4 +58,48 @@ TEST_CASE("products by wgmma of tfloat32 and of promoted 8 bits have the bits of
     }
 }
 
+TEST_CASE("few rows by wgmma, computed as the transpose of C, have the bits of the model") {
+    std::uint64_t seed = 0;
+    for (const std::ptrdiff_t rows : {1, 7, 16, 17, 33, 64}) {
+        for (const auto b_order : orders) {
+            ++seed;
+            // Lines of C begin at multiples of 16 bytes or not; its edges lie in a chunk and between two.
+            const bool even = seed % 3 == 0;
+            check<gpu_gemm_kernel::wgmma, arch::sm_90, mp::bfloat16, mp::bfloat16, mp::bfloat16>(
+                {rows, even ? 136 : 77, even ? 64 : 141},
+                {.b_order = b_order,
+                 .padding = even ? 0 : padding(141, 2),
+                 .alpha = 1.5F,
+                 .beta = seed % 4 < 2 ? 0.0F : 0.5F,
+                 .seed = seed,
+                 .multiprocessors = seed % 5 == 0 ? 1 : 0},
+                normal_numbers(8));
+        }
+    }
+    // Copies go around the ring, and a block has several tiles, of some of which rows are outside.
+    const gpu_gemm_test::setting one{
+        .b_order = column, .padding = padding(717, 2), .seed = 1, .multiprocessors = 1, .swapped_rows = 16};
+    check<gpu_gemm_kernel::wgmma, arch::sm_90, mp::bfloat16, mp::bfloat16, mp::bfloat16>({37, 205, 717}, one,
+                                                                                         normal_numbers(9));
+    gpu_gemm_test::setting other = one;
+    other.swapped_rows = 64;
+    check<gpu_gemm_kernel::wgmma, arch::sm_90, mp::bfloat16, mp::bfloat16, mp::bfloat16>(
+        {70, 205, 717}, other, normal_numbers(10));
+    // What has no such kernels takes other tiles: a column-major C, and rows of A that do not run along k.
+    check<gpu_gemm_kernel::wgmma, arch::sm_90, mp::bfloat16, mp::bfloat16, mp::bfloat16>(
+        {12, 140, 76}, {.b_order = column, .c_order = column, .padding = 4, .seed = 2, .swapped_rows = 16},
+        normal_numbers(11));
+    check<gpu_gemm_kernel::wgmma, arch::sm_90, mp::bfloat16, mp::bfloat16, mp::bfloat16>(
+        {12, 140, 76}, {.a_order = column, .padding = 4, .seed = 3, .swapped_rows = 16}, normal_numbers(12));
+}
+
+TEST_CASE("few rows by wgmma of tfloat32 and of promoted 8 bits have the bits of the model") {
+    for (const std::ptrdiff_t rows : {5, 33}) {
+        check<gpu_gemm_kernel::wgmma, arch::sm_90, mp::tfloat32, mp::tfloat32, float>(
+            {rows, 71, 99}, {.b_order = column, .padding = 1, .beta = 2, .seed = 1}, normal_numbers(1));
+        check<gpu_gemm_kernel::wgmma, arch::sm_90, mp::float8_e4m3fn, mp::float8_e5m2, float>(
+            {rows, 71, 1415}, {.b_order = column, .padding = padding(1415, 1), .seed = 2}, normal_numbers(2));
+    }
+}
+
 }  // namespace

@@ -117,6 +117,7 @@ void check_product(std::uint64_t seed) {
 
 TEST_CASE("products of a warpgroup have the bits of mp::mma") {
     for (std::uint64_t seed = 0; seed < 3; ++seed) {
+        check_product<mp::half, mp::half, 16>(seed);
         check_product<mp::half, mp::half, 64>(seed);
         check_product<mp::bfloat16, mp::bfloat16, 256>(seed);
         check_product<mp::tfloat32, mp::tfloat32, 128>(seed);

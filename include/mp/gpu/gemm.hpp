@@ -155,11 +155,11 @@ template <gpu_gemm_kernel Asked, class Executor, class A, class B>
                   "mp::plan_gemm: a and b must have the same element type, or both have 8 bits");
     using input = std::remove_const_t<A>;
     const gpu_properties gpu = properties_of(exec);
-    bool take = false;
+    operand_layouts layouts{false, a.order == storage_order::row_major};
     if constexpr (may_take_warpgroups<input, Asked>)
-        take = gpu.has_warpgroups && warpgroups_take(a, b, strides);
-    const gpu_gemm_kernel kernel = resolve_kernel<input, Asked>(gpu, take, a.rows, b.columns, count);
-    return plan_with_kernel<input>(gpu, kernel, a.rows, b.columns, a.columns, count, options);
+        layouts.warpgroups_take = gpu.has_warpgroups && warpgroups_take(a, b, strides);
+    const gpu_gemm_kernel kernel = resolve_kernel<input, Asked>(gpu, layouts, a.rows, b.columns, count);
+    return plan_with_kernel<input>(gpu, kernel, a.rows, b.columns, a.columns, count, options, layouts);
 }
 
 template <class Value>

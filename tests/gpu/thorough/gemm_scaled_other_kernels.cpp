@@ -50,6 +50,21 @@ TEST_CASE("a scaled product by wgmma has the bits of the model") {
     }
 }
 
+TEST_CASE("so have few rows, computed as the transpose of C") {
+    std::uint64_t seed = 30;
+    for (const std::ptrdiff_t rows : {9, 40}) {
+        for (const std::ptrdiff_t b_vectors_per_scale : {1, 128}) {
+            ++seed;
+            check_scaled<gpu_gemm_kernel::wgmma, arch::sm_90, mp::float8_e4m3fn, mp::float8_e5m2, float>(
+                {rows, 200, 1424}, {.b_order = mp::storage_order::column_major, .seed = seed},
+                {.b_vectors_per_scale = b_vectors_per_scale,
+                 .a_order = orders[seed % 2],
+                 .splits = seed % 2 == 0 ? 3 : 1},
+                static_cast<unsigned>(seed));
+        }
+    }
+}
+
 TEST_CASE("a scaled product by ordinary instructions has the bits of the CPU's ordered one") {
     check_scaled_layouts<gpu_gemm_kernel::simt, arch::sm_80, mp::float8_e4m3fn, mp::float8_e4m3fn, float>();
 }

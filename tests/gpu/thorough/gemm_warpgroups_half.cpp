@@ -125,12 +125,13 @@ TEST_CASE("few tiles are small ones, so that more of the device has work") {
     CHECK(mp::plan_gemm<mp::half, wgmma>(gpu, 1024, 1024, 8192).kernel_name() == "wgmma.128x128x64");
     CHECK(mp::plan_gemm<mp::half, wgmma>(gpu, 1024, 1024, 8192, 64).kernel_name() ==
           "wgmma.128x256x64.cluster2");
-    CHECK(mp::plan_gemm<mp::half, wgmma>(gpu, 64, 8192, 1024).kernel_name() == "wgmma.128x128x64");
+    CHECK(mp::plan_gemm<mp::half, wgmma>(gpu, 64, 8192, 1024).kernel_name() == "wgmma.64x64x64.swapped");
     CHECK(mp::plan_gemm<mp::half, wgmma>(gpu, 128, 128, 8192, 1, {.splits = 0}).kernel_name() ==
           "wgmma.128x128x64.split16");
     CHECK(mp::plan_gemm<mp::float8_e4m3fn, wgmma>(gpu, 8192, 8192, 8192).kernel_name() ==
           "wgmma.128x128x128.cluster2");
-    CHECK(mp::plan_gemm<mp::float8_e4m3fn, wgmma>(gpu, 64, 8192, 8192).kernel_name() == "wgmma.128x128x128");
+    CHECK(mp::plan_gemm<mp::float8_e4m3fn, wgmma>(gpu, 64, 8192, 8192).kernel_name() ==
+          "wgmma.64x64x128.swapped");
 }
 
 TEST_CASE("wgmma is taken automatically where the device and the matrices allow it") {
@@ -185,7 +186,7 @@ TEST_CASE("automatic plans take what is fastest by estimate: wgmma, unless there
     CHECK(kernel(1024, 1024, 8192, mp::half()) == "wgmma.128x128x64");
     CHECK(kernel(4096, 4096, 4096, mp::tfloat32()) == "wgmma.128x256x32.cluster2");
     CHECK(kernel(8192, 8192, 8191, mp::half()) == "mma.128x256x32");
-    CHECK(kernel(64, 4096, 4096, mp::half()) == "mma.64x64x32");
+    CHECK(kernel(64, 4096, 4096, mp::half()) == "wgmma.64x64x64.swapped");
     CHECK(kernel(8192, 8192, 8192, mp::float8_e4m3fn()) == "mma.128x128x64");
 }
 

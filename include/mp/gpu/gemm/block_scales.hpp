@@ -26,6 +26,9 @@ struct block_scales {
     k_scale_view a;
     k_scale_view b;
 
+    /// Those of a product whose operands change places.
+    [[nodiscard]] block_scales exchanged() const { return {b, a}; }
+
     /// Begins to copy the scales of Rows rows and Columns columns for a block of k; what lies outside
     /// of the product becomes zero. By `Threads` threads, whose numbers are `index`.
     MP_ANY_EXECUTION_SPACE

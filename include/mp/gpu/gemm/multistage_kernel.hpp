@@ -51,6 +51,8 @@ inline constexpr int epilogue_tile_rows = 16;
 /// A product without scales of k: see block_scales.
 struct no_scales {
     static constexpr int scales_per_vector = 0;
+
+    [[nodiscard]] no_scales exchanged() const { return {}; }
 };
 
 /// c = epilogue(alpha * a b + beta * c), or the sums of one slice of k.

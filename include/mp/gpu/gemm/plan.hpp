@@ -102,6 +102,8 @@ struct gpu_gemm_plan {
     std::ptrdiff_t batch = 1;
     gpu_properties gpu = {};  ///< of the device that it was made for
     int cluster_blocks = 1;   ///< blocks of threads that share columns of B: with wgmma 1 or 2
+    /// wgmma for few rows: computes the transpose of C, so that its columns are the 64 rows of an instruction.
+    bool swapped = false;
 
     /// Floats of workspace that a product by this plan needs; zero unless it splits k.
     [[nodiscard]] std::size_t workspace_size() const {
@@ -110,11 +112,12 @@ struct gpu_gemm_plan {
                                  static_cast<std::size_t>(splits) * static_cast<std::size_t>(batch);
     }
 
-    /// Such as "mma.128x256x32", with ".cluster2" and ".split4" behind it where there are such.
+    /// Such as "mma.128x256x32", with ".swapped", ".cluster2" and ".split4" behind it where there are such.
     [[nodiscard]] std::string kernel_name() const {
         std::string text(name_of(kernel));
         text.append(".").append(std::to_string(tile_rows)).append("x").append(std::to_string(tile_columns));
         text.append("x").append(std::to_string(tile_k));
+        if (swapped) text.append(".swapped");
         if (cluster_blocks != 1) text.append(".cluster").append(std::to_string(cluster_blocks));
         if (splits != 1) text.append(".split").append(std::to_string(splits));
         return text;
@@ -207,24 +210,29 @@ void check_tile(std::string_view function, const gpu_gemm_plan& plan) {
     const std::span<const tile_choice> tiles = tiles_of<Input>(plan.kernel);
     bool has_rows = false;
     bool has_columns = false;
+    bool has_cluster = false;
     std::string known;
     for (const tile_choice& tile : tiles) {
         const bool same_rows = tile.rows == plan.tile_rows;
         const bool same_size = same_rows && tile.columns == plan.tile_columns;
-        if (same_size && tile.cluster_blocks == plan.cluster_blocks) return;
+        const bool same_cluster = same_size && tile.cluster_blocks == plan.cluster_blocks;
+        if (same_cluster && tile.swapped == plan.swapped) return;
         has_rows = has_rows || same_rows;
         has_columns = has_columns || same_size;
+        has_cluster = has_cluster || same_cluster;
         if (!known.empty()) known.append(", ");
         known.append(std::to_string(tile.rows)).append("x").append(std::to_string(tile.columns));
         if (tile.cluster_blocks != 1) {
             known.append(" in clusters of ").append(std::to_string(tile.cluster_blocks));
         }
+        if (tile.swapped) known.append(" swapped");
     }
     const std::string expected = "must be that of a tile which " + std::string(name_of(plan.kernel)) +
                                  " has for operands of this type: " + known;
     if (!has_rows) throw_argument(function, "plan.tile_rows", plan.tile_rows, expected);
     if (!has_columns) throw_argument(function, "plan.tile_columns", plan.tile_columns, expected);
-    throw_argument(function, "plan.cluster_blocks", plan.cluster_blocks, expected);
+    if (!has_cluster) throw_argument(function, "plan.cluster_blocks", plan.cluster_blocks, expected);
+    throw_argument(function, "plan.swapped", plan.swapped, expected);
 }
 
 /// Of what wgmma multiplies at a time, mma.sync multiplies so much on the same device. (Luo et al., "Dissecting the
@@ -251,13 +259,22 @@ struct timed_tile {
     double time;
 };
 
+/// What is known of the operands' layouts.
+struct operand_layouts {
+    bool warpgroups_take = false;  ///< wgmma takes both
+    bool swappable = true;         ///< rows of A run along k, as tiles with swapped operands need it
+};
+
 /// Of the tiles of a kernel the one with which products take the least time: `count` of them, or slices of them.
 [[nodiscard]] inline timed_tile choose_tile(std::span<const tile_choice> tiles, const gpu_properties& gpu,
                                             gpu_gemm_kernel kernel, std::ptrdiff_t rows,
-                                            std::ptrdiff_t columns, std::ptrdiff_t count) {
+                                            std::ptrdiff_t columns, std::ptrdiff_t count,
+                                            const operand_layouts& layouts = {}) {
     timed_tile best{};
     for (const tile_choice& tile : tiles) {
         if (tile.cluster_blocks > 1 && rows <= tile.rows) continue;  // there is no tile below
+        // More rows would have B read again for each tile.
+        if (tile.swapped && (rows > tile.rows || !layouts.swappable)) continue;
         const double time = estimated_time(tile, gpu, kernel, rows, columns, count);
         if (best.tile.rows == 0 || time < best.time) best = {tile, time};
     }
@@ -265,13 +282,14 @@ struct timed_tile {
 }
 template <class Input>
 [[nodiscard]] timed_tile choose_tile(const gpu_properties& gpu, gpu_gemm_kernel kernel, std::ptrdiff_t rows,
-                                     std::ptrdiff_t columns, std::ptrdiff_t count) {
-    return choose_tile(tiles_of<Input>(kernel), gpu, kernel, rows, columns, count);
+                                     std::ptrdiff_t columns, std::ptrdiff_t count,
+                                     const operand_layouts& layouts) {
+    return choose_tile(tiles_of<Input>(kernel), gpu, kernel, rows, columns, count, layouts);
 }
 
 /// The kernel that is taken where `Asked` was asked for: one by itself, and which one.
 template <class Input, gpu_gemm_kernel Asked>
-[[nodiscard]] gpu_gemm_kernel resolve_kernel(const gpu_properties& gpu, bool warpgroups_take_it,
+[[nodiscard]] gpu_gemm_kernel resolve_kernel(const gpu_properties& gpu, const operand_layouts& layouts,
                                              std::ptrdiff_t rows, std::ptrdiff_t columns,
                                              std::ptrdiff_t count) {
     constexpr bool chooses = Asked == gpu_gemm_kernel::automatic || Asked == gpu_gemm_kernel::prefer_wgmma;
@@ -279,10 +297,10 @@ template <class Input, gpu_gemm_kernel Asked>
     const gpu_gemm_kernel other = best_kernel<Input>(gpu.capability);
     constexpr auto wgmma = gpu_gemm_kernel::wgmma;
     if constexpr (may_take_warpgroups<Input, Asked>) {
-        if (!warpgroups_take_it || !can_run<Input>(gpu, wgmma)) return other;
+        if (!layouts.warpgroups_take || !can_run<Input>(gpu, wgmma)) return other;
         if (Asked == gpu_gemm_kernel::prefer_wgmma) return wgmma;
-        const double time = choose_tile<Input>(gpu, wgmma, rows, columns, count).time;
-        return choose_tile<Input>(gpu, other, rows, columns, count).time < time ? other : wgmma;
+        const double time = choose_tile<Input>(gpu, wgmma, rows, columns, count, layouts).time;
+        return choose_tile<Input>(gpu, other, rows, columns, count, layouts).time < time ? other : wgmma;
     }
     return other;
 }
@@ -301,7 +319,8 @@ template <class Input, gpu_gemm_kernel Asked>
 template <class Input>
 [[nodiscard]] gpu_gemm_plan plan_with_kernel(const gpu_properties& gpu, gpu_gemm_kernel kernel,
                                              std::ptrdiff_t rows, std::ptrdiff_t columns, std::ptrdiff_t k,
-                                             std::ptrdiff_t batch, const gpu_gemm_options& options) {
+                                             std::ptrdiff_t batch, const gpu_gemm_options& options,
+                                             const operand_layouts& layouts = {}) {
     constexpr std::string_view function = "mp::plan_gemm";
     const auto check_size = [&](std::string_view name, std::ptrdiff_t size) {
         if (size < 0) throw_argument(function, name, size, "must not be negative");
@@ -321,10 +340,11 @@ template <class Input>
     }
     gpu_gemm_plan plan{kernel, 0, 0, tile_k_of<Input>(kernel), options.splits, rows, columns, k, batch, gpu};
     const tile_choice tile =
-        choose_tile<Input>(gpu, kernel, rows, columns, batch * (std::max)(1, options.splits)).tile;
+        choose_tile<Input>(gpu, kernel, rows, columns, batch * (std::max)(1, options.splits), layouts).tile;
     plan.tile_rows = tile.rows;
     plan.tile_columns = tile.columns;
     plan.cluster_blocks = tile.cluster_blocks;
+    plan.swapped = tile.swapped;
     const std::ptrdiff_t steps = tile_count(k, slice_k_bytes / static_cast<int>(sizeof(Input)));
     if (plan.splits == 0) {
         plan.splits = choose_splits(
@@ -349,7 +369,7 @@ template <gpu_gemm_input Input, gpu_gemm_kernel Kernel = gpu_gemm_kernel::automa
                                       const gpu_gemm_options& options = {}) {
     using input = std::remove_const_t<Input>;
     return detail::plan_with_kernel<input>(
-        gpu, detail::resolve_kernel<input, Kernel>(gpu, false, rows, columns, batch), rows, columns, k, batch,
+        gpu, detail::resolve_kernel<input, Kernel>(gpu, {}, rows, columns, batch), rows, columns, k, batch,
         options);
 }
 

@@ -35,6 +35,7 @@ struct tile_choice {
     int stages = 0;          ///< of 64 bytes of k; zero if one block fits wherever the kernel runs
     /// Blocks of a multiprocessor that together take as long as one, since it mostly waits.
     int overlapping = 1;
+    bool swapped = false;  ///< see swapped_warpgroup_tile
 
     /// Whether shared memory has room for the blocks that are wanted.
     [[nodiscard]] constexpr bool fits(const gpu_properties& gpu) const {
@@ -52,8 +53,17 @@ struct warpgroup_tile {
     static constexpr int cluster_blocks = ClusterBlocks;
 };
 
+/// One for few rows of C, whose transpose is computed: rows of it are wgmma's columns, of which there may be few.
+template <int Rows, int Columns>
+struct swapped_warpgroup_tile {
+    static constexpr int rows = Rows;
+    static constexpr int columns = Columns;
+};
+
 template <class Tile>
 inline constexpr int stages_of = Tile::stages;
+template <int Rows, int Columns>
+inline constexpr int stages_of<swapped_warpgroup_tile<Rows, Columns>> = 0;
 template <int Rows, int Columns, int ClusterBlocks>
 inline constexpr int stages_of<warpgroup_tile<Rows, Columns, ClusterBlocks>> = 0;
 template <class Tile>
@@ -61,13 +71,18 @@ inline constexpr int cluster_blocks_of = 1;
 template <int Rows, int Columns, int ClusterBlocks>
 inline constexpr int cluster_blocks_of<warpgroup_tile<Rows, Columns, ClusterBlocks>> = ClusterBlocks;
 
+template <class Tile>
+inline constexpr bool is_swapped = false;
+template <int Rows, int Columns>
+inline constexpr bool is_swapped<swapped_warpgroup_tile<Rows, Columns>> = true;
+
 /// A tile of a kernel as a type, with what choosing among them asks.
 template <class Tile, int RateInPercent, int ResidentBlocks, int Overlapping = 1>
 struct offered_tile {
     using tile = Tile;
     static constexpr tile_choice choice{Tile::rows,     Tile::columns,           RateInPercent / 100.0,
                                         ResidentBlocks, cluster_blocks_of<Tile>, stages_of<Tile>,
-                                        Overlapping};
+                                        Overlapping,    is_swapped<Tile>};
 };
 template <class... Offered>
 struct tile_list {
@@ -78,7 +93,7 @@ struct tile_list {
     static void call_for(const Plan& plan, Function f) {
         const auto call = [&]<class Tile>() {
             if (plan.tile_rows != Tile::rows || plan.tile_columns != Tile::columns ||
-                plan.cluster_blocks != cluster_blocks_of<Tile>) {
+                plan.cluster_blocks != cluster_blocks_of<Tile> || plan.swapped != is_swapped<Tile>) {
                 return false;
             }
             f.template operator()<Tile>();
@@ -99,12 +114,18 @@ using mma_tiles =
                                  offered_tile<mma_tile_64, 55, 2>, offered_tile<mma_tile_16, 25, 4, 3>>>;
 using wmma_tiles = tile_list<offered_tile<wmma_tile_128, 100, 1>>;
 using simt_tiles = tile_list<offered_tile<simt_tile_64, 100, 1>>;
-/// Those of wgmma for 8 bits, whose promoted sums take the registers of 256 columns, and for the others.
+/// Those of wgmma for 8 bits, whose promoted sums take the registers of 256 columns, and for the others. What takes the time of
+/// those with swapped operands is the way to shared memory: for an element of 16 bits as long as 64 multiply-adds. So one more
+/// tile, for 32 rows, would take no less time than the one for 64.
 template <class Input>
 using warpgroup_tiles = std::conditional_t<sizeof(Input) == 1,
                                            tile_list<offered_tile<warpgroup_tile<128, 128, 2>, 100, 1>,
-                                                     offered_tile<warpgroup_tile<128, 128, 1>, 90, 1>>,
+                                                     offered_tile<warpgroup_tile<128, 128, 1>, 90, 1>,
+                                                     offered_tile<swapped_warpgroup_tile<16, 64>, 20, 2>,
+                                                     offered_tile<swapped_warpgroup_tile<64, 64>, 50, 2>>,
                                            tile_list<offered_tile<warpgroup_tile<128, 256, 2>, 100, 1>,
-                                                     offered_tile<warpgroup_tile<128, 128, 1>, 80, 1>>>;
+                                                     offered_tile<warpgroup_tile<128, 128, 1>, 80, 1>,
+                                                     offered_tile<swapped_warpgroup_tile<16, 64>, 20, 2>,
+                                                     offered_tile<swapped_warpgroup_tile<64, 64>, 50, 2>>>;
 
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE

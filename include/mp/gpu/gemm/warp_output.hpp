@@ -155,4 +155,62 @@ private:
     }
 };
 
+/// Of a warp whose 16 rows and `Columns` columns of sums are columns and rows of C. It has `bytes` of shared memory from `at` on,
+/// through which they pass 16 rows of C at a time, to be ended in chunks: with any epilogue, beta and alignment.
+template <int Columns>
+struct transposed_output {
+    static constexpr int part_rows = 16;
+    /// Floats from one row of C to the next. A warp writes eight neighbours of every second row of eight at a time: with 4
+    /// more than a row has, these fill the banks once.
+    static constexpr int part_pitch = epilogue_tile_rows + 4;
+    static constexpr int bytes = part_rows * part_pitch * static_cast<int>(sizeof(float));
+
+    /// The sums from column `row` and row `column` of C on.
+    MP_ANY_EXECUTION_SPACE
+    template <class Thread, class Target, class Epilogue>
+    MP_HOST_DEVICE MP_ALWAYS_INLINE static void write_sums(Thread thread, std::uint32_t at,
+                                                           const float (&sum)[std::size_t{Columns / 2}],
+                                                           std::ptrdiff_t row, std::ptrdiff_t column,
+                                                           const product_output<Target, Epilogue>& c) {
+        constexpr int count = output_chunk<Target>;
+        constexpr int chunks_across = epilogue_tile_rows / count;
+        const simt::shared_pointer<float> part_at{at};
+        MP_UNROLL_BY(1)
+        for (int part = 0; part < Columns / part_rows; ++part) {
+            const std::ptrdiff_t first = column + part * part_rows;
+            if (first >= c.rows) return;
+            // Without a product nothing has been written to the sums.
+            if (c.has_product) store_part(thread, part_at, sum, part);
+            thread.sync_warp();
+            MP_UNROLL_BY(1)
+            for (int n = 0; n < part_rows * chunks_across / simt::warp_size; ++n) {
+                const int number = n * simt::warp_size + thread.lane();
+                const int part_row = number / chunks_across;
+                const int position = number % chunks_across * count;
+                float product[std::size_t{count}] = {};
+                if (c.has_product) {
+                    load_chunk_of_sums(thread, part_at + (part_row * part_pitch + position), product);
+                }
+                finish_chunk(thread, c, product, first + part_row, row + position);
+            }
+            thread.sync_warp();
+        }
+    }
+
+private:
+    MP_ANY_EXECUTION_SPACE
+    template <class Thread>
+    MP_HOST_DEVICE MP_ALWAYS_INLINE static void store_part(Thread thread, simt::shared_pointer<float> part_at,
+                                                           const float (&sum)[std::size_t{Columns / 2}],
+                                                           int part) {
+        constexpr int sums = part_rows / 2;  // of a thread
+        MP_UNROLL
+        for (int i = 0; i < Columns / 2; ++i) {
+            if (i / sums != part) continue;  // registers have no numbers that are calculated
+            const simt::fragment_coordinate place = simt::mma_c_coordinate(thread.lane(), i % 4);
+            thread.store(part_at + ((i % sums / 4 * 8 + place.position) * part_pitch + place.row), sum[i]);
+        }
+    }
+};
+
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE

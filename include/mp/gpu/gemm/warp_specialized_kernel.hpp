@@ -14,6 +14,7 @@
 #include <mp/gpu/gemm/problem.hpp>
 #include <mp/gpu/gemm/tile_stage.hpp>
 #include <mp/gpu/gemm/warp_output.hpp>
+#include <mp/gpu/properties.hpp>
 #include <mp/simt/fragments.hpp>
 #include <mp/simt/launch_shape.hpp>
 #include <mp/simt/shared_pointer.hpp>
@@ -41,41 +42,53 @@ namespace mp::detail::inline MP_ISA_NAMESPACE {
 /// behind products.
 ///
 /// Where `maps_c` says so, warps end their sums in registers and TMA writes them: see warp_output.
+///
+/// With `Swapped`, for few rows of C, the operands have changed places, and what is computed is the transpose of C: see
+/// transposed_output. Reading the large operand is what takes the time; so tiles have 64 of its rows, for one warpgroup, and two
+/// blocks of a multiprocessor share its memory, with as many stages as there is room for.
 template <class A, class B, bool AKMajor, bool BKMajor, int Columns, int ClusterBlocks, class Output,
-          class Epilogue, class Scales = no_scales>
+          class Epilogue, class Scales = no_scales, bool Swapped = false>
 struct warp_specialized_gemm_kernel {
-    static constexpr int rows = 128;
+    static constexpr int multiplying_groups = Swapped ? 1 : 2;
+    static constexpr int rows = 64 * multiplying_groups;
     static constexpr int columns = Columns;
+    static constexpr bool swapped = Swapped;
     static constexpr bool promotes = sizeof(A) == 1;
-    static constexpr int multiplying_groups = 2;
     static constexpr int threads = (1 + multiplying_groups) * simt::warpgroup_size;
     static constexpr int cluster_blocks = ClusterBlocks;
-    static constexpr int stages = 4;
+    static constexpr int resident_blocks = Swapped ? 2 : 1;
 
     using a_stage = tile_stage<A, rows, AKMajor>;
     using b_stage = tile_stage<B, Columns, BKMajor>;
 
     static constexpr int b_part = Columns / ClusterBlocks;
     static constexpr int stage_bytes = a_stage::bytes + b_stage::bytes;
-    using output = warp_output<Columns>;
-    static constexpr std::uint32_t outputs_begin = stages * stage_bytes;
-    static constexpr std::uint32_t barriers_begin =
-        outputs_begin + static_cast<std::uint32_t>(multiplying_groups * 4 * output::bytes);
-    static constexpr std::uint32_t scales_begin = barriers_begin + 128;
+    using output = std::conditional_t<Swapped, transposed_output<Columns>, warp_output<Columns>>;
     /// Whether C, not only sums of slices, may be written by TMA.
-    static constexpr bool ends_in_registers = std::is_same_v<Epilogue, identity_epilogue>;
+    static constexpr bool ends_in_registers = !Swapped && std::is_same_v<Epilogue, identity_epilogue>;
     static constexpr bool has_scales = Scales::scales_per_vector != 0;
     /// Scales of 16 rows and of the columns, for one block of k; a ring of three for each warp.
     static constexpr int scales_of_stage = (epilogue_tile_rows + Columns) * Scales::scales_per_vector;
     static constexpr int scale_stages = 3;
-    static constexpr std::size_t shared_bytes =
-        scales_begin +
-        static_cast<std::size_t>(multiplying_groups * 4 * scale_stages * scales_of_stage) * sizeof(float);
 
-    static_assert(sizeof(A) == sizeof(B) && shared_bytes <= (std::size_t{227} << 10));
+    /// Bytes of shared memory: what there is for a block, of which the system takes 1 KiB; what all warps have for their
+    /// output and scales; and barrier objects of up to 16 stages.
+    static constexpr int most_bytes = (shared_bytes_of(90) / resident_blocks) - 1024;
+    static constexpr int outputs_bytes = multiplying_groups * 4 * output::bytes;
+    static constexpr int scales_bytes =
+        multiplying_groups * 4 * scale_stages * scales_of_stage * static_cast<int>(sizeof(float));
+    static constexpr int barriers_bytes = 256;
+    static constexpr int stages =
+        Swapped ? (most_bytes - outputs_bytes - scales_bytes - barriers_bytes) / stage_bytes : 4;
+    static constexpr std::uint32_t outputs_begin = stages * stage_bytes;
+    static constexpr std::uint32_t barriers_begin = outputs_begin + outputs_bytes;
+    static constexpr std::uint32_t scales_begin = barriers_begin + barriers_bytes;
+    static constexpr std::size_t shared_bytes = scales_begin + scales_bytes;
+
+    static_assert(sizeof(A) == sizeof(B) && shared_bytes <= most_bytes && stages * 16 <= barriers_bytes);
     static_assert(!promotes || Columns <= 128, "mp: two sets of 256 columns do not fit into registers");
     static_assert(promotes || !has_scales);
-    static_assert(stage_bytes % 1024 == 0 && output::bytes % 1024 == 0);
+    static_assert(stage_bytes % 1024 == 0 && (Swapped || output::bytes % 1024 == 0));
 
     simt::tensor_map a_map;
     simt::tensor_map b_map;
@@ -91,9 +104,16 @@ struct warp_specialized_gemm_kernel {
     bool maps_c;
     Scales scales;
 
+    /// Tiles of clusters that lie below each other, and beside each other, in C or in its transpose.
+    [[nodiscard]] MP_HOST_DEVICE std::ptrdiff_t tiles_down() const {
+        return tile_count(Swapped ? c.columns : c.rows, rows * ClusterBlocks);
+    }
+    [[nodiscard]] MP_HOST_DEVICE std::ptrdiff_t tiles_across() const {
+        return tile_count(Swapped ? c.rows : c.columns, Columns);
+    }
     /// Work items of clusters: tiles of a cluster, of all slices of all products.
     [[nodiscard]] MP_HOST_DEVICE std::ptrdiff_t work_count() const {
-        return tile_count(c.rows, rows * ClusterBlocks) * tile_count(c.columns, Columns) * splits * batch;
+        return tiles_down() * tiles_across() * splits * batch;
     }
     /// There is less of them than this.
     static constexpr std::ptrdiff_t most_work = std::ptrdiff_t{1} << 31;
@@ -153,10 +173,10 @@ private:
         // All lanes of a warp have the same, and the compiler is to know it.
         const int group = thread.uniform(thread.index() / simt::warpgroup_size);
         if (group == 0) {
-            thread.template setmaxnreg_decrease<40>();
+            if constexpr (!Swapped) thread.template setmaxnreg_decrease<40>();
             if (thread.index() == 0) copy_stages(thread);
         } else {
-            thread.template setmaxnreg_increase<232>();
+            if constexpr (!Swapped) thread.template setmaxnreg_increase<232>();
             multiply_tiles(thread, group - 1);
         }
         // A block must not leave while others still arrive at its barriers: not relaxed, so that they have. The
@@ -172,8 +192,8 @@ private:
     template <class Thread>
     MP_HOST_DEVICE MP_ALWAYS_INLINE work_list work_of(Thread thread) const {
         const auto steps = static_cast<unsigned>(c.has_product ? tile_count(k, a_stage::k) : 0);
-        return {static_cast<unsigned>(tile_count(c.rows, rows * ClusterBlocks)),
-                static_cast<unsigned>(tile_count(c.columns, Columns)),
+        return {static_cast<unsigned>(tiles_down()),
+                static_cast<unsigned>(tiles_across()),
                 static_cast<unsigned>(splits),
                 static_cast<unsigned>(thread.block()) / ClusterBlocks,
                 static_cast<unsigned>(thread.blocks()) / ClusterBlocks,
@@ -247,15 +267,17 @@ private:
                 continue;
             }
             const bool has_sums = work.begin < work.end;
-            if (maps_c && has_sums) {
-                output::template write_tiles<float>(thread, at, c_map, 1.0F, sum, row, work.column,
-                                                    work.slice);
-            } else {
-                auto to = sums_of_slice(sums, c.rows, c.columns, work.slice);
-                to.has_product = has_sums;
+            if constexpr (!Swapped) {
+                if (maps_c && has_sums) {
+                    output::template write_tiles<float>(thread, at, c_map, 1.0F, sum, row, work.column,
+                                                        work.slice);
+                    continue;
+                }
                 output::wait_tiles(thread);
-                output::write_sums(thread, at, sum, row, work.column, to);
             }
+            auto to = sums_of_slice(sums, c.rows, c.columns, work.slice);
+            to.has_product = has_sums;
+            output::write_sums(thread, at, sum, row, work.column, to);
         }
         if (maps_c && thread.lane() == 0) thread.template wait_stores<0>();
     }

@@ -58,14 +58,10 @@ template <class A, class B>
            warpgroups_take(vectors_of(b, storage_order::column_major, strides.b));
 }
 
-template <bool AKMajor, bool BKMajor, class Tile, class Executor, class A, class B, class Output,
-          class Epilogue, class Scales>
+template <class Kernel, class Executor, class A, class B, class Output, class Epilogue, class Scales>
 void launch_warpgroups(std::string_view function, const Executor& exec, const gpu_gemm_plan& plan,
                        const product_problem<A, B, Output, Epilogue>& problem, const Scales& scales) {
-    using kernel = warp_specialized_gemm_kernel<A, B, AKMajor, BKMajor, Tile::columns, Tile::cluster_blocks,
-                                                Output, Epilogue, Scales>;
-    static_assert(kernel::rows == Tile::rows);
-    kernel it{{},
+    Kernel it{{},
               {},
               {},
               problem.c,
@@ -77,49 +73,70 @@ void launch_warpgroups(std::string_view function, const Executor& exec, const gp
               problem.b.batch_stride != 0 ? 1 : 0,
               false,
               scales};
-    if (it.work_count() >= kernel::most_work) {
+    if (it.work_count() >= Kernel::most_work) {
         throw_argument(function, "the number of c's tiles", it.work_count(), "must be below 2^31 for wgmma");
     }
     if (problem.c.has_product) {
         it.a_map =
-            make_tensor_map(exec, kernel::a_stage::template tiles<kernel::rows>(problem.a, plan.batch));
+            make_tensor_map(exec, Kernel::a_stage::template tiles<Kernel::rows>(problem.a, plan.batch));
         it.b_map =
-            make_tensor_map(exec, kernel::b_stage::template tiles<kernel::b_part>(problem.b, plan.batch));
-        const auto map_output = [&](const auto& c, std::ptrdiff_t matrices) {
-            using tile = stored_tile<std::remove_pointer_t<decltype(c.data)>>;
-            it.maps_c = same_value(c.beta, 0.0F) && tile::takes(c, matrices);
-            if (it.maps_c) it.c_map = make_tensor_map(exec, tile::tiles(c, matrices));
-        };
-        if (problem.splits != 1) {
-            auto slices = sums_of_slice(problem.sums, problem.c.rows, problem.c.columns, 0);
-            slices.batch_stride = problem.c.rows * problem.c.columns;
-            map_output(slices, problem.splits * plan.batch);
-        } else if constexpr (kernel::ends_in_registers) {
-            map_output(problem.c, plan.batch);
+            make_tensor_map(exec, Kernel::b_stage::template tiles<Kernel::b_part>(problem.b, plan.batch));
+        // The transpose of C, which nobody maps, is written by threads.
+        if constexpr (!Kernel::swapped) {
+            const auto map_output = [&](const auto& c, std::ptrdiff_t matrices) {
+                using tile = stored_tile<std::remove_pointer_t<decltype(c.data)>>;
+                it.maps_c = same_value(c.beta, 0.0F) && tile::takes(c, matrices);
+                if (it.maps_c) it.c_map = make_tensor_map(exec, tile::tiles(c, matrices));
+            };
+            if (problem.splits != 1) {
+                auto slices = sums_of_slice(problem.sums, problem.c.rows, problem.c.columns, 0);
+                slices.batch_stride = problem.c.rows * problem.c.columns;
+                map_output(slices, problem.splits * plan.batch);
+            } else if constexpr (Kernel::ends_in_registers) {
+                map_output(problem.c, plan.batch);
+            }
         }
     }
-    const std::ptrdiff_t clusters = (std::max)(1, plan.gpu.multiprocessors / Tile::cluster_blocks);
-    launch(
-        function, exec,
-        simt::launch_size{(std::min)(it.work_count(), clusters) * Tile::cluster_blocks, kernel::shared_bytes},
-        it);
+    const std::ptrdiff_t clusters =
+        (std::max)(1, plan.gpu.multiprocessors * Kernel::resident_blocks / Kernel::cluster_blocks);
+    launch(function, exec,
+           simt::launch_size{(std::min)(it.work_count(), clusters) * Kernel::cluster_blocks,
+                             Kernel::shared_bytes},
+           it);
 }
 
 /// A product by wgmma and TMA: the large tiles in clusters of two, the others by single blocks, so that there
-/// are two kernels for each layout.
+/// are two kernels for each layout; and those with swapped operands, for rows of A that run along k.
 template <class Executor, class A, class B, class Output, class Epilogue, class Scales>
-void run_warpgroups(std::string_view function, const Executor& exec, const gpu_gemm_plan& plan,
+void run_warpgroups(std::string_view function, const Executor& exec, gpu_gemm_plan plan,
                     const product_problem<A, B, Output, Epilogue>& problem, const Scales& scales) {
     if (problem.c.has_product) {
         check_warpgroup_operand(function, problem.c.swapped ? "b" : "a", problem.a);
         check_warpgroup_operand(function, problem.c.swapped ? "a" : "b", problem.b);
     }
+    if (plan.swapped && (problem.c.swapped || !problem.a.k_major)) {
+        // Rows of a column-major C are wgmma's columns as it is. Any layout has the tile that follows.
+        plan.swapped = false;
+        plan.tile_rows = plan.tile_columns = 128;
+    }
     with_layouts(problem, [&]<bool AKMajor, bool BKMajor>() {
         // Only operands of 16 bits may be MN-major: see check_warpgroup_operand.
-        constexpr bool k_major = sizeof(A) != 2;
+        constexpr bool a_along_k = AKMajor || sizeof(A) != 2;
+        constexpr bool b_along_k = BKMajor || sizeof(A) != 2;
         warpgroup_tiles<A>::call_for(plan, [&]<class Tile>() {
-            launch_warpgroups<k_major || AKMajor, k_major || BKMajor, Tile>(function, exec, plan, problem,
-                                                                            scales);
+            if constexpr (!is_swapped<Tile>) {
+                using kernel = warp_specialized_gemm_kernel<A, B, a_along_k, b_along_k, Tile::columns,
+                                                            Tile::cluster_blocks, Output, Epilogue, Scales>;
+                static_assert(kernel::rows == Tile::rows);
+                launch_warpgroups<kernel>(function, exec, plan, problem, scales);
+            } else if constexpr (a_along_k) {
+                using kernel = warp_specialized_gemm_kernel<B, A, b_along_k, true, Tile::rows, 1, Output,
+                                                            Epilogue, Scales, true>;
+                static_assert(kernel::rows == Tile::columns);
+                const product_problem<B, A, Output, Epilogue> exchanged{
+                    problem.b, problem.a, problem.c, problem.k, problem.splits, problem.sums};
+                launch_warpgroups<kernel>(function, exec, plan, exchanged, scales.exchanged());
+            }
         });
     });
 }

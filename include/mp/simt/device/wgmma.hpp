@@ -15,7 +15,8 @@
 #include <cstdint>
 #include <type_traits>
 
-// Text and operands of an instruction with 32, 64 or 128 sums a thread.
+// Text and operands of an instruction with 8, 32, 64 or 128 sums a thread.
+#define MP_REGISTERS_8 "%0, %1, %2, %3, %4, %5, %6, %7"
 #define MP_REGISTERS_32                                                                     \
     "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, " \
     "%19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
@@ -33,6 +34,7 @@
     "%113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, "     \
     "%127"
 #define MP_SUMS_4(i) "+f"(sum[i]), "+f"(sum[i + 1]), "+f"(sum[i + 2]), "+f"(sum[i + 3])
+#define MP_SUMS_8(i) MP_SUMS_4(i), MP_SUMS_4(i + 4)
 #define MP_SUMS_16(i) MP_SUMS_4(i), MP_SUMS_4(i + 4), MP_SUMS_4(i + 8), MP_SUMS_4(i + 12)
 #define MP_SUMS_32(i) MP_SUMS_16(i), MP_SUMS_16(i + 16)
 #define MP_SUMS_64(i) MP_SUMS_32(i), MP_SUMS_32(i + 32)
@@ -53,9 +55,11 @@
                  : MP_SUMS_##Sums(0)                                                                         \
                  : "l"(a.bits), "l"(b.bits), "r"(static_cast<int>(add)), "n"(static_cast<int>(ATransposed)), \
                    "n"(static_cast<int>(BTransposed)))
-// The shapes that are offered: 64, 128 and 256 columns.
+// The shapes that are offered: 16, 64, 128 and 256 columns.
 #define MP_WGMMA_COLUMNS(Depth, TypeOfA, TypeOfB)                              \
-    if constexpr (Columns == 64) {                                             \
+    if constexpr (Columns == 16) {                                             \
+        MP_WGMMA(8, "m64n16" Depth, TypeOfA, TypeOfB, "8", "9", "10");         \
+    } else if constexpr (Columns == 64) {                                      \
         MP_WGMMA(32, "m64n64" Depth, TypeOfA, TypeOfB, "32", "33", "34");      \
     } else if constexpr (Columns == 128) {                                     \
         MP_WGMMA(64, "m64n128" Depth, TypeOfA, TypeOfB, "64", "65", "66");     \
@@ -63,7 +67,9 @@
         MP_WGMMA(128, "m64n256" Depth, TypeOfA, TypeOfB, "128", "129", "130"); \
     }
 #define MP_WGMMA_16_COLUMNS(Type)                                                \
-    if constexpr (Columns == 64) {                                               \
+    if constexpr (Columns == 16) {                                               \
+        MP_WGMMA_16(8, "m64n16k16", Type, "8", "9", "10", "11", "12");           \
+    } else if constexpr (Columns == 64) {                                        \
         MP_WGMMA_16(32, "m64n64k16", Type, "32", "33", "34", "35", "36");        \
     } else if constexpr (Columns == 128) {                                       \
         MP_WGMMA_16(64, "m64n128k16", Type, "64", "65", "66", "67", "68");       \
@@ -85,7 +91,7 @@ public:
         return describe_tile(shared_address(offset), leading_bytes, stride_bytes, swizzle_bytes);
     }
 
-    /// sum = a b, or sum + a b where `add`, for 64 rows of A and `Columns` (64, 128 or 256) columns of B,
+    /// sum = a b, or sum + a b where `add`, for 64 rows of A and `Columns` (16, 64, 128 or 256) columns of B,
     /// with 32 bytes of k, by the 128 threads of a warpgroup together. The sums are in the places of
     /// wgmma_coordinate. Operands of half and bfloat16 may be transposed: rows in shared memory then run along
     /// rows of A (columns of B).
@@ -100,8 +106,8 @@ public:
                                                    [[maybe_unused]] matrix_descriptor a,
                                                    [[maybe_unused]] matrix_descriptor b,
                                                    [[maybe_unused]] bool add = true) const {
-        static_assert(Columns == 64 || Columns == 128 || Columns == 256,
-                      "mp: products of 64, 128 or 256 columns are offered");
+        static_assert(Columns == 16 || Columns == 64 || Columns == 128 || Columns == 256,
+                      "mp: products of 16, 64, 128 or 256 columns are offered");
         static_assert(sizeof(A) == 2 || !(ATransposed || BTransposed),
                       "mp: only operands of 16 bits can be transposed");
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
@@ -165,10 +171,12 @@ public:
 
 }  // namespace mp::simt::detail::inline MP_ISA_NAMESPACE
 
+#undef MP_REGISTERS_8
 #undef MP_REGISTERS_32
 #undef MP_REGISTERS_64
 #undef MP_REGISTERS_128
 #undef MP_SUMS_4
+#undef MP_SUMS_8
 #undef MP_SUMS_16
 #undef MP_SUMS_32
 #undef MP_SUMS_64

@@ -119,8 +119,8 @@ public:
     void multiply_async(float (&sum)[std::size_t{Columns / 2}], matrix_descriptor a, matrix_descriptor b,
                         bool add = true, const site& where = site::current()) const {
         static_assert(Arch == arch::sm_90, "mp: wgmma is an instruction of sm_90a");
-        static_assert(Columns == 64 || Columns == 128 || Columns == 256,
-                      "mp: products of 64, 128 or 256 columns are offered");
+        static_assert(Columns == 16 || Columns == 64 || Columns == 128 || Columns == 256,
+                      "mp: products of 16, 64, 128 or 256 columns are offered");
         static_assert(sizeof(A) == 2 || !(ATransposed || BTransposed),
                       "mp: only operands of 16 bits can be transposed");
         struct product_operands {

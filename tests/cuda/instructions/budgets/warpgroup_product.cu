@@ -8,6 +8,10 @@
 // budget sass bfloat16_tiles loop HGMMA most 52 . per 4 HGMMA
 // budget sass bfloat16_tiles function most 0 LDL|STL|CALL.REL.NOINC
 // budget sass bfloat16_tiles function most 3450 .
+// budget sass few_rows loop HGMMA most 0 MEMBAR|CCTL|LDL|STL
+// budget sass few_rows loop HGMMA most 44 . per 4 HGMMA
+// budget sass few_rows function most 0 LDL|STL|CALL.REL.NOINC
+// budget sass few_rows function most 1700 .
 // budget ptx end_tile function most 16 cvt.rn.bf16x2.f32
 // budget sass end_tile function most 106 .
 // budget sass end_chunk function most 164 .
@@ -26,6 +30,15 @@ using bfloat16_kernel = mp::detail::warp_specialized_gemm_kernel<bfloat16, bfloa
 
 extern "C" __global__ void __launch_bounds__(bfloat16_kernel::threads, 1)
     bfloat16_tiles(const __grid_constant__ bfloat16_kernel kernel) {
+    kernel(device_thread());
+}
+
+using few_rows_kernel =
+    mp::detail::warp_specialized_gemm_kernel<bfloat16, bfloat16, true, true, 16, 1, bfloat16,
+                                             mp::identity_epilogue, mp::detail::no_scales, true>;
+
+extern "C" __global__ void __launch_bounds__(few_rows_kernel::threads, few_rows_kernel::resident_blocks)
+    few_rows(const __grid_constant__ few_rows_kernel kernel) {
     kernel(device_thread());
 }
 
