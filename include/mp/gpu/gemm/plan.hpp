@@ -262,7 +262,7 @@ struct timed_tile {
 /// What is known of the operands' layouts.
 struct operand_layouts {
     bool warpgroups_take = false;  ///< wgmma takes both
-    bool swappable = true;         ///< rows of A run along k, as tiles with swapped operands need it
+    bool swappable = false;        ///< rows of A run along k, and the kernel has tiles with swapped operands
 };
 
 /// Of the tiles of a kernel the one with which products take the least time: `count` of them, or slices of them.
@@ -283,7 +283,7 @@ struct operand_layouts {
 template <class Input>
 [[nodiscard]] timed_tile choose_tile(const gpu_properties& gpu, gpu_gemm_kernel kernel, std::ptrdiff_t rows,
                                      std::ptrdiff_t columns, std::ptrdiff_t count,
-                                     const operand_layouts& layouts) {
+                                     const operand_layouts& layouts = {}) {
     return choose_tile(tiles_of<Input>(kernel), gpu, kernel, rows, columns, count, layouts);
 }
 
@@ -320,7 +320,7 @@ template <class Input>
 [[nodiscard]] gpu_gemm_plan plan_with_kernel(const gpu_properties& gpu, gpu_gemm_kernel kernel,
                                              std::ptrdiff_t rows, std::ptrdiff_t columns, std::ptrdiff_t k,
                                              std::ptrdiff_t batch, const gpu_gemm_options& options,
-                                             const operand_layouts& layouts = {}) {
+                                             const operand_layouts& layouts = {.swappable = true}) {
     constexpr std::string_view function = "mp::plan_gemm";
     const auto check_size = [&](std::string_view name, std::ptrdiff_t size) {
         if (size < 0) throw_argument(function, name, size, "must not be negative");
