@@ -22,8 +22,10 @@ mp::matrix_view<Value> view_of(Value* values, std::ptrdiff_t rows, std::ptrdiff_
 TEST_CASE("gemm of bfloat16 and 8-bit integers: exact sums of small numbers, for all layouts") {
     const mp::unique_cuda_stream stream;
     if (mp::properties_of(stream.get()).capability < 80) return;
-    for (unsigned layout = 0; layout < 4; ++layout) {
-        const std::ptrdiff_t m = 70, n = layout % 2 == 0 ? 64 : 37, k = layout % 3 == 0 ? 128 : 93;
+    for (unsigned layout = 0; layout < 5; ++layout) {
+        const bool large = layout == 4;  // so are its tiles
+        const std::ptrdiff_t m = large ? 500 : 70, n = large ? 450 : layout % 2 == 0 ? 64 : 37;
+        const std::ptrdiff_t k = large ? 40 : layout % 3 == 0 ? 128 : 93;
         std::mt19937 random(layout);
         std::vector<mp::bfloat16> x(static_cast<std::size_t>(m * k));
         std::vector<std::int8_t> w(static_cast<std::size_t>(k * n));

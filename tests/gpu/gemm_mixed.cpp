@@ -74,11 +74,15 @@ void check(std::ptrdiff_t m, std::ptrdiff_t n, std::ptrdiff_t k, unsigned layout
     const auto into = [&](std::vector<float>& to) {
         return layout / 4 % 2 == 0 ? mp::row_major(to.data(), m, n) : mp::column_major(to.data(), m, n);
     };
-    mp::gemm(mp::simulated_gpu<Arch>{.seed = layout}, 1.5F, a.view, b.view, -0.5F, into(c), per_column);
     mp::gemm(mp::emulated<Arch>{}, 1.5F, a.wide_view, b.wide_view, -0.5F, into(expected), per_column);
     CAPTURE(layout);
     CAPTURE(m);
-    CHECK(std::memcmp(c.data(), expected.data(), c.size() * sizeof(float)) == 0);
+    for (const int multiprocessors : {0, 1}) {  // with one of them tiles are large
+        std::vector<float> result = c;
+        mp::gemm(mp::simulated_gpu<Arch>{.seed = layout, .multiprocessors = multiprocessors}, 1.5F, a.view,
+                 b.view, -0.5F, into(result), per_column);
+        CHECK(std::memcmp(result.data(), expected.data(), result.size() * sizeof(float)) == 0);
+    }
 }
 
 TEST_CASE(
@@ -126,8 +130,8 @@ TEST_CASE("operands along k are read from shared memory without conflicts") {
     const matrix<std::int8_t, mp::bfloat16> b(128, 128, false, true, random);
     std::vector<float> c(128 * 128);
     mp::simt::access_statistics statistics;
-    mp::gemm(mp::simulated_gpu<arch::sm_80>{.statistics = &statistics}, 1, a.view, b.view, 0,
-             mp::row_major(c.data(), 128, 128));
+    mp::gemm(mp::simulated_gpu<arch::sm_80>{.statistics = &statistics, .multiprocessors = 1}, 1, a.view,
+             b.view, 0, mp::row_major(c.data(), 128, 128));
     CHECK(statistics.bank_conflicts() == 0);
 }
 

@@ -213,12 +213,12 @@ void multiply_mixed(const Executor& exec, float alpha, matrix_view<A> a, matrix_
     }
     if (c.rows == 0 || c.columns == 0) return;
     const auto run = [&]<class Left, class Right>(const product_problem<Left, Right, C, Epilogue>& problem) {
+        using tiles = mixed_tiles<Left>;
         const tile_choice tile =
-            choose_tile(mixed_tiles::choices, gpu, gpu_gemm_kernel::mma, problem.c.rows, problem.c.columns, 1)
-                .tile;
+            choose_tile(tiles::choices, gpu, gpu_gemm_kernel::mma, problem.c.rows, problem.c.columns, 1).tile;
         const gpu_gemm_plan plan{
             .tile_rows = tile.rows, .tile_columns = tile.columns, .batch = 1, .gpu = gpu};
-        mixed_tiles::call_for(plan, [&]<class Tile>() {
+        tiles::call_for(plan, [&]<class Tile>() {
             launch_layouts<mixed_policy, Tile>(function, exec, plan, problem, no_scales{});
         });
     };

@@ -78,7 +78,13 @@ struct mixed_policy : mma_policy<Tile, mixed_fragment<A, B>, mixed_fragment<A, B
     }
 };
 
-using mixed_tiles = tile_list<offered_tile<mma_tile_128, 100, 2>, offered_tile<mma_tile_64, 60, 2>>;
+/// Those for a left operand of a type. 16 rows of 8 bits are too few for the threads that copy them.
+template <class A>
+using mixed_tiles =
+    std::conditional_t<is_wide_mixed_operand<A>,
+                       tile_list<offered_tile<mma_tile_128, 100, 2>, offered_tile<mma_tile_64, 60, 2>,
+                                 offered_tile<mma_tile_16, 25, 4, 3>>,
+                       tile_list<offered_tile<mma_tile_128, 100, 2>, offered_tile<mma_tile_64, 60, 2>>>;
 
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE
 
