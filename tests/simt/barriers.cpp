@@ -346,10 +346,12 @@ TEST_CASE("a tile for two blocks arrives in both, and blocks arrive at each othe
     }
 }
 
-TEST_CASE("arriving at another block's barrier does not order what ordinary instructions did") {
+TEST_CASE(
+    "arriving at another block's barrier does not order what ordinary instructions did, unless it is to") {
     const numbers source;
     const tensor_map map = make_tensor_map(gpu(0), source.tiles(32, 8, 64));
-    const auto kernel = [map](bool by_cluster) {
+    enum class order { none, cluster, arrival };
+    const auto kernel = [map](order by) {
         return [=](auto thread) {
             const shared_pointer<memory_barrier> may_copy{8};
             const bool first = thread.block_in_cluster() == 0;
@@ -364,8 +366,14 @@ TEST_CASE("arriving at another block's barrier does not order what ordinary inst
                 thread.fence_asynchronous();
                 thread.arrive_expect(full, 512);
             }
-            if (by_cluster) thread.sync_cluster();
-            if (thread.index() == 0 && !first) thread.arrive_remote(may_copy, 0);
+            if (by == order::cluster) thread.sync_cluster();
+            if (thread.index() == 0 && !first) {
+                if (by == order::arrival) {
+                    thread.arrive_remote_ordinary(may_copy, 0);
+                } else {
+                    thread.arrive_remote(may_copy, 0);
+                }
+            }
             if (thread.index() == 0 && first) {
                 thread.wait_barrier(may_copy, false);
                 thread.copy_tile_multicast(stage, map, 0, 3, full, std::uint16_t{3});
@@ -375,8 +383,9 @@ TEST_CASE("arriving at another block's barrier does not order what ordinary inst
         };
     };
     for (std::uint64_t seed = 0; seed < 4; ++seed) {
-        CHECK(error_of<32, 2>(kernel(false), seed).violation() == kernel_violation::race);
-        run<32, 2>(kernel(true), seed);
+        CHECK(error_of<32, 2>(kernel(order::none), seed).violation() == kernel_violation::race);
+        run<32, 2>(kernel(order::cluster), seed);
+        run<32, 2>(kernel(order::arrival), seed);
     }
 }
 

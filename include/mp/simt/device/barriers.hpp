@@ -104,6 +104,18 @@ public:
                          "}" : : "r"(shared_address(at.offset)),
                          "r"(block) : "memory"));
     }
+    /// The same where ordinary instructions, of this thread or of those that it has met, wrote memory of this block
+    /// that the other one copies to next: it orders them, too, and waits for all accesses to reach the cache.
+    __device__ __forceinline__ void arrive_remote_ordinary(shared_pointer<memory_barrier> at,
+                                                           int block) const {
+        MP_NEEDS_SM_90(
+            asm volatile("{\n\t"
+                         ".reg .b32 remote;\n\t"
+                         "mapa.shared::cluster.u32 remote, %0, %1;\n\t"
+                         "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [remote];\n\t"
+                         "}" : : "r"(shared_address(at.offset)),
+                         "r"(block) : "memory"));
+    }
     /// Waits until the phase of this parity has ended: false for the first phase, true for the second one,
     /// and so on. What those who arrived did before, and the bytes that arrived, are seen after it. (Waiting
     /// for true at a new object does not wait: the phase before the first one counts as ended.)

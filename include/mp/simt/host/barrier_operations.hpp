@@ -82,6 +82,14 @@ public:
         }
         arrive_at(find(at, block, where), 0, where);
     }
+    void arrive_remote_ordinary(shared_pointer<memory_barrier> at, int block,
+                                const site& where = site::current()) const {
+        check_block(block, where);
+        vector_clock& ordinary = find(at, block, where).known_ordinary;
+        if (ordinary.empty()) ordinary = vector_clock(owner().participants());
+        ordinary.join(state().clock);
+        arrive_remote(at, block, where);
+    }
     void wait_barrier(shared_pointer<memory_barrier> at, bool parity,
                       const site& where = site::current()) const {
         cluster& all = owner();
@@ -93,6 +101,7 @@ public:
         const memory_barrier_state& it = find(at, state().block, where);
         state().clock.join(it.completed);
         state().fenced.join(it.completed_fenced);
+        if (!it.completed_ordinary.empty()) state().of_cluster.join(it.completed_ordinary);
     }
 
     // --- tiles

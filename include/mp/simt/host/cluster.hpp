@@ -207,6 +207,7 @@ public:
         if (it.pending != 0 || it.bytes != 0) return;
         it.completed = it.known;
         it.completed_fenced = it.known_fenced;
+        if (!it.known_ordinary.empty()) it.completed_ordinary = it.known_ordinary;
         it.pending = it.expected;
         it.parity = !it.parity;
         for (const int number : it.waiting) wake(number);

@@ -118,8 +118,10 @@ struct memory_barrier_state {
     std::size_t participant = 0;  ///< as whom copies that arrive here write
     vector_clock known;           ///< by those who arrived in this phase
     vector_clock known_fenced;
-    vector_clock completed;  ///< the same of the phase before
+    vector_clock known_ordinary;  ///< by arrive_remote_ordinary(); empty where nobody has so arrived
+    vector_clock completed;       ///< the same of the phase before
     vector_clock completed_fenced;
+    vector_clock completed_ordinary;
     std::vector<int> waiting;
 };
 
