@@ -71,7 +71,8 @@ struct warp_output {
     }
 
     /// Passes the sums through shared memory, 32 columns at a time, and ends them in chunks: with any
-    /// epilogue, beta and alignment. The loop is not unrolled, since that is long for an element.
+    /// epilogue, beta and alignment. The loop is not unrolled, since that is long for an element. Without a product the
+    /// sums are not read: nothing is in their registers then.
     MP_ANY_EXECUTION_SPACE
     template <class Thread, class Target, class Epilogue>
     MP_HOST_DEVICE MP_ALWAYS_INLINE static void write_sums(Thread thread, std::uint32_t at,
@@ -94,7 +95,7 @@ struct warp_output {
         if (inner) load_part(column);
         MP_UNROLL_BY(1)
         for (int part = 0; part < Columns / part_columns; ++part) {
-            store_part(thread, part_at, sum, part);
+            if (c.has_product) store_part(thread, part_at, sum, part);
             thread.sync_warp();
             const std::ptrdiff_t first = column + part * part_columns;
             if (inner) {
@@ -113,8 +114,10 @@ struct warp_output {
                 MP_UNROLL_BY(1)
                 for (int n = 0; n < place::chunks; ++n) {
                     const place to(thread.lane(), n);
-                    float product[std::size_t{place::count}];
-                    load_chunk_of_sums(thread, part_at + (to.row * part_pitch + to.column), product);
+                    float product[std::size_t{place::count}] = {};
+                    if (c.has_product) {
+                        load_chunk_of_sums(thread, part_at + (to.row * part_pitch + to.column), product);
+                    }
                     finish_chunk(thread, c, product, row + to.row, first + to.column);
                 }
             }
