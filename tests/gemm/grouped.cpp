@@ -9,30 +9,20 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "gemm/arrays.hpp"
+
 namespace {
 
+using gemm_test::numbers;
+using gemm_test::same;
 using mp::half;
 using offsets = std::vector<std::int32_t>;
 
 constexpr std::ptrdiff_t rows = 23, in = 40, out = 18, experts = 4;
-
-template <class Value>
-std::vector<Value> numbers(std::ptrdiff_t count, std::mt19937& random) {
-    std::normal_distribution<float> normal;
-    std::vector<Value> result(static_cast<std::size_t>(count));
-    for (Value& it : result) it = Value(normal(random));
-    return result;
-}
-
-template <class Value>
-bool same(const std::vector<Value>& a, const std::vector<Value>& b) {
-    return std::memcmp(a.data(), b.data(), a.size() * sizeof(Value)) == 0;
-}
 
 template <class Call>
 std::string message_of(Call call) {

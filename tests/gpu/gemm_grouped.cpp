@@ -12,30 +12,20 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <random>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "gemm/arrays.hpp"
+
 namespace {
 
+using gemm_test::numbers;
+using gemm_test::same;
 using mp::arch;
 using mp::half;
 using offsets = std::vector<std::int32_t>;
-
-template <class Value>
-std::vector<Value> numbers(std::ptrdiff_t count, std::mt19937& random) {
-    std::normal_distribution<float> normal;
-    std::vector<Value> result(static_cast<std::size_t>(count));
-    for (Value& it : result) it = Value(normal(random));
-    return result;
-}
-
-template <class Value>
-bool same(const std::vector<Value>& a, const std::vector<Value>& b) {
-    return std::memcmp(a.data(), b.data(), a.size() * sizeof(Value)) == 0;
-}
 
 template <class Value>
 mp::matrix_view<const Value> view_of(const std::vector<Value>& values, std::ptrdiff_t rows,
