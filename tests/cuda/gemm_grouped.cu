@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <random>
 #include <vector>
 
@@ -55,6 +56,57 @@ TEST_CASE("gemm_grouped: groups of rows and of k, whose offsets only the device 
                        mp::row_major(dy.data(), tokens, out), begins, 1,
                        mp::matrix_batch{mp::row_major(dw.data(), in, out), in * out});
     CHECK(same(device_dw.to_host(stream), dw));
+}
+
+TEST_CASE("gemm_grouped: by wgmma, where the device has it, by single blocks and by clusters") {
+    constexpr auto wgmma = mp::gpu_gemm_kernel::wgmma;
+    const mp::unique_cuda_stream stream;
+    if (!mp::properties_of(stream.get()).has_warpgroups) return;
+    const mp::cpu host;
+    constexpr std::ptrdiff_t tokens = 1400, in = 200, experts = 7;
+    for (const std::ptrdiff_t out : {40, 256}) {
+        CAPTURE(out);
+        std::vector<half> x = numbers(static_cast<std::size_t>(tokens * in), 1),
+                          dy = numbers(static_cast<std::size_t>(tokens * out), 3);
+        const std::vector<half> w = numbers(static_cast<std::size_t>(experts * in * out), 2);
+        const std::vector<std::int32_t> begins = {2, 3, 402, 599, 599, 1100, 1116, 1399},
+                                        counts = {200, 0, 17, 1, 128, 129, 3};
+        // What follows the last group is not added.
+        x.back() = dy.back() = std::numeric_limits<half>::infinity();
+        const mp::device_buffer<half> device_x(stream, x), device_w(stream, w), device_dy(stream, dy);
+        const mp::device_buffer<std::int32_t> device_begins(stream, begins), device_counts(stream, counts);
+        const auto weights = [&](const half* data) {
+            return mp::matrix_batch{mp::row_major(data, in, out), in * out};
+        };
+
+        std::vector<float> y(static_cast<std::size_t>(tokens * out), 3.0F),
+            dw(static_cast<std::size_t>(experts * in * out), 2.0F);
+        mp::device_buffer<float> device_y(stream, y), device_dw(stream, dw);
+        mp::gemm_grouped_m<wgmma>(stream.get(), 1.5F, mp::row_major(device_x.data(), tokens, in),
+                                  weights(device_w.data()), device_begins.span(), 0,
+                                  mp::row_major(device_y.data(), tokens, out));
+        mp::gemm_grouped_m(host, 1.5F, mp::row_major(x.data(), tokens, in), weights(w.data()), begins, 0,
+                           mp::row_major(y.data(), tokens, out));
+        CHECK(same(device_y.to_host(stream), y));
+
+        const auto capacity = [&](auto* data, std::ptrdiff_t columns) {
+            return mp::matrix_batch{mp::row_major(data, tokens / experts, columns),
+                                    tokens / experts * columns};
+        };
+        mp::gemm_masked<wgmma>(stream.get(), 1, capacity(device_x.data(), in), weights(device_w.data()),
+                               device_counts.span(), 0.5F, capacity(device_y.data(), out));
+        mp::gemm_masked(host, 1, capacity(x.data(), in), weights(w.data()), counts, 0.5F,
+                        capacity(y.data(), out));
+        CHECK(same(device_y.to_host(stream), y));
+
+        mp::gemm_grouped_k<wgmma>(stream.get(), 1, mp::transposed(mp::row_major(device_x.data(), tokens, in)),
+                                  mp::row_major(device_dy.data(), tokens, out), device_begins.span(), 0,
+                                  mp::matrix_batch{mp::row_major(device_dw.data(), in, out), in * out});
+        mp::gemm_grouped_k(host, 1, mp::transposed(mp::row_major(x.data(), tokens, in)),
+                           mp::row_major(dy.data(), tokens, out), begins, 0,
+                           mp::matrix_batch{mp::row_major(dw.data(), in, out), in * out});
+        CHECK(same(device_dw.to_host(stream), dw));
+    }
 }
 
 }  // namespace

@@ -8,10 +8,12 @@
 #include <mp/gemm/grouped.hpp>
 #include <mp/gpu/gemm.hpp>
 #include <mp/gpu/gemm/grouped_kernel.hpp>
+#include <mp/gpu/gemm/groups.hpp>
 #include <mp/gpu/gemm/mma_policy.hpp>
 #include <mp/gpu/gemm/multistage_kernel.hpp>
 #include <mp/gpu/gemm/plan.hpp>
 #include <mp/gpu/gemm/problem.hpp>
+#include <mp/gpu/gemm/warpgroup_product.hpp>
 #include <mp/gpu/properties.hpp>
 #include <mp/matrix_view.hpp>
 #include <mp/simt/gpu_executor.hpp>
@@ -27,7 +29,7 @@
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
 /// Throws for a device without the instructions, and gives its properties.
-template <class A, class B, class Epilogue, class Executor>
+template <gpu_gemm_kernel Asked, class A, class B, class Epilogue, class Executor>
 gpu_properties check_grouped_device(std::string_view function, const Executor& exec) {
     static_assert(gpu_gemm_pair<A, B> && !std::is_same_v<std::remove_const_t<A>, float>,
                   "mp: products of groups on a GPU take what its tensor cores do: a and b both of half, "
@@ -35,7 +37,14 @@ gpu_properties check_grouped_device(std::string_view function, const Executor& e
                   "8 bits");
     static_assert(std::is_trivially_copyable_v<Epilogue>,
                   "mp: the epilogue of a product on a GPU is copied to the device byte by byte");
+    static_assert(Asked != gpu_gemm_kernel::simt && Asked != gpu_gemm_kernel::wmma,
+                  "mp: products of groups on a GPU are multiplied by mma or wgmma");
     const gpu_properties gpu = properties_of(exec);
+    if (Asked == gpu_gemm_kernel::wgmma && !gpu.has_warpgroups) {
+        throw_argument(function, "Kernel", name_of(Asked),
+                       "must be one that a device of capability " + error_text(gpu.capability) +
+                           " has for operands of this type");
+    }
     const int least = least_capability<std::remove_const_t<A>>(gpu_gemm_kernel::mma);
     if (gpu.capability < least) {
         throw_argument(function, "exec's capability", gpu.capability,
@@ -45,23 +54,97 @@ gpu_properties check_grouped_device(std::string_view function, const Executor& e
     return gpu;
 }
 
-/// Launches the kernel for groups of `rows` rows on average.
+/// Whether wgmma takes the operands of a product of groups. Of the layouts that it could take these are what mixtures of
+/// experts have: rows of A along k for groups of rows; for groups of k, which begin and end anywhere, both operands across k.
+template <class Groups, class A, class B, class Output, class Epilogue>
+[[nodiscard]] bool warpgroups_take_groups(const product_problem<A, B, Output, Epilogue>& problem) {
+    const bool layout = Groups::along_k ? !problem.a.k_major && !problem.b.k_major : problem.a.k_major;
+    return layout && warpgroups_take(problem.a) && warpgroups_take(problem.b);
+}
+
+/// Throws unless it does.
+template <class Groups, class A, class B, class Output, class Epilogue>
+void check_warpgroup_groups(std::string_view function,
+                            const product_problem<A, B, Output, Epilogue>& problem) {
+    const auto check = [&](std::string_view name, const auto& operand, bool has_layout) {
+        check_warpgroup_operand(function, name, operand);
+        if (has_layout && operand.k_major == Groups::along_k) {
+            throw_argument(function, name,
+                           std::string_view(Groups::along_k ? "vectors along k" : "vectors across k"),
+                           Groups::along_k ? "must have vectors that run across k, for wgmma of groups of k"
+                                           : "must be row_major, for wgmma of groups of rows");
+        }
+    };
+    check(problem.c.swapped ? "b" : "a", problem.a, true);
+    check(problem.c.swapped ? "a" : "b", problem.b, Groups::along_k);
+}
+
+/// Launches the kernel of wgmma, whose operands are not swapped.
 template <class Executor, class A, class B, class Output, class Epilogue, class Groups>
+void launch_warpgroup_groups(std::string_view function, const Executor& exec, const gpu_gemm_plan& plan,
+                             const product_problem<A, B, Output, Epilogue>& problem, const Groups& groups) {
+    const auto run = [&]<class Tile, bool AKMajor, bool BKMajor>() {
+        if constexpr (!is_swapped<Tile>) {
+            using kernel =
+                warp_specialized_gemm_kernel<A, B, AKMajor, BKMajor, Tile::columns, Tile::cluster_blocks,
+                                             Output, Epilogue, no_scales, false, Groups>;
+            launch_warpgroups<kernel>(function, exec, plan, problem, no_scales{}, groups);
+        }
+    };
+    warpgroup_tiles<A>::call_for(plan, [&]<class Tile>() {
+        if constexpr (Groups::along_k) {
+            run.template operator()<Tile, false, false>();
+        } else if constexpr (sizeof(A) == 2) {
+            problem.b.k_major ? run.template operator()<Tile, true, true>()
+                              : run.template operator()<Tile, true, false>();
+        } else {
+            run.template operator()<Tile, true, true>();
+        }
+    });
+}
+
+/// Launches the kernel for groups of `rows` rows on average.
+template <gpu_gemm_kernel Asked, class Executor, class A, class B, class Output, class Epilogue, class Groups>
 void launch_groups(std::string_view function, const Executor& exec, const gpu_properties& gpu,
                    const product_problem<A, B, Output, Epilogue>& problem, const Groups& groups,
                    std::ptrdiff_t rows) {
-    const tile_choice tile =
-        choose_tile<A>(gpu, gpu_gemm_kernel::mma, rows, problem.c.columns, groups.count).tile;
-    const gpu_gemm_plan plan{.tile_rows = tile.rows, .tile_columns = tile.columns};
-    mma_tiles<A>::call_for(plan, [&]<class Tile>() {
-        with_layouts(problem, [&]<bool AKMajor, bool BKMajor>() {
-            using product =
-                multistage_gemm_kernel<mma_policy<Tile, A, B, AKMajor, BKMajor>, Output, Epilogue>;
-            using kernel = grouped_gemm_kernel<product, Groups>;
-            const kernel it{problem, groups};
-            launch(function, exec, simt::launch_size{it.blocks(), kernel::shared_bytes(gpu.capability)}, it);
+    constexpr bool warpgroups_multiply = sizeof(A) == 2 || !Groups::along_k;
+    static_assert(warpgroups_multiply || Asked != gpu_gemm_kernel::wgmma,
+                  "mp::gemm_grouped_k: wgmma multiplies groups of k of 16 bits only");
+    auto kernel = gpu_gemm_kernel::mma;
+    operand_layouts layouts{.warpgroups_take = false, .swappable = false};
+    const auto plan_of = [&] {
+        const tile_choice tile =
+            choose_tile<A>(gpu, kernel, rows, problem.c.columns, groups.count, layouts).tile;
+        return gpu_gemm_plan{.kernel = kernel,
+                             .tile_rows = tile.rows,
+                             .tile_columns = tile.columns,
+                             .batch = groups.count,
+                             .gpu = gpu,
+                             .cluster_blocks = tile.cluster_blocks};
+    };
+    if constexpr (warpgroups_multiply && has_kernel<Executor, A, Asked>(gpu_gemm_kernel::wgmma)) {
+        layouts.warpgroups_take = warpgroups_take_groups<Groups>(problem);
+        if (Asked == gpu_gemm_kernel::wgmma && problem.c.has_product) {
+            check_warpgroup_groups<Groups>(function, problem);
+        }
+        kernel = resolve_kernel<A, Asked>(gpu, layouts, rows, problem.c.columns, groups.count);
+        if (kernel == gpu_gemm_kernel::wgmma) {
+            return launch_warpgroup_groups(function, exec, plan_of(), problem, groups);
+        }
+    }
+    if constexpr (Asked != gpu_gemm_kernel::wgmma) {
+        mma_tiles<A>::call_for(plan_of(), [&]<class Tile>() {
+            with_layouts(problem, [&]<bool AKMajor, bool BKMajor>() {
+                using product =
+                    multistage_gemm_kernel<mma_policy<Tile, A, B, AKMajor, BKMajor>, Output, Epilogue>;
+                using kernel_type = grouped_gemm_kernel<product, Groups>;
+                const kernel_type it{problem, groups};
+                launch(function, exec,
+                       simt::launch_size{it.blocks(), kernel_type::shared_bytes(gpu.capability)}, it);
+            });
         });
-    });
+    }
 }
 
 /// Throws for a C whose rows are not what a kernel goes along.
@@ -75,16 +158,21 @@ inline void check_row_major_groups(std::string_view function, std::string_view n
 
 namespace mp::inline MP_ISA_NAMESPACE {
 
-/// mp::gemm_grouped_m on a GPU: offsets, too, are in device memory, so that nothing waits for the host. One kernel of mma.sync (from
-/// sm_80 on, numbers of 8 bits from sm_89), whose blocks find their group by themselves; each group has the bits of mp::gemm on
-/// a GPU. Offsets that decrease or lie outside of a are taken for the nearest that do not. c is row-major.
-template <gpu_executor Executor, gpu_gemm_input A, gpu_gemm_input B, gpu_gemm_output C,
-          gemm_epilogue Epilogue = identity_epilogue>
+/// mp::gemm_grouped_m on a GPU: offsets, too, are in device memory, so that nothing waits for the host. One kernel, whose blocks
+/// find their group by themselves; each group has the bits of mp::gemm on a GPU. Offsets that decrease or lie outside of a are
+/// taken for the nearest that do not. c is row-major.
+///
+/// mma.sync multiplies (from sm_80 on, numbers of 8 bits from sm_89), or, as mp::gemm chooses, wgmma in code for sm_90a, where
+/// lines begin at multiples of 16 bytes and a is row-major; with the same bits but for 8 bits, where it has to be asked for:
+///
+///     mp::gemm_grouped_m<mp::gpu_gemm_kernel::prefer_wgmma>(stream, 1, x, weights, offsets, 0, y);
+template <gpu_gemm_kernel Kernel = gpu_gemm_kernel::automatic, gpu_executor Executor, gpu_gemm_input A,
+          gpu_gemm_input B, gpu_gemm_output C, gemm_epilogue Epilogue = identity_epilogue>
 void gemm_grouped_m(const Executor& exec, float alpha, matrix_view<A> a, matrix_batch<B> b,
                     std::span<const std::int32_t> offsets, float beta, matrix_view<C> c,
                     Epilogue epilogue = {}) {
     constexpr std::string_view function = "mp::gemm_grouped_m";
-    const gpu_properties gpu = detail::check_grouped_device<A, B, Epilogue>(function, exec);
+    const gpu_properties gpu = detail::check_grouped_device<Kernel, A, B, Epilogue>(function, exec);
     const std::ptrdiff_t groups = detail::check_group_offsets(function, offsets);
     detail::check_row_groups(function, groups, a, b, c);
     detail::check_row_major_groups(function, "c.order", c.order);
@@ -92,21 +180,22 @@ void gemm_grouped_m(const Executor& exec, float alpha, matrix_view<A> a, matrix_
     if (c.rows == 0 || c.columns == 0 || groups == 0) return;
     using a_value = std::remove_const_t<A>;
     using b_value = std::remove_const_t<B>;
-    detail::launch_groups(function, exec, gpu,
-                          detail::make_product_problem<a_value, b_value>(
-                              alpha, matrix_view<const a_value>(a), matrix_view<const b_value>(b.first), beta,
-                              c, epilogue, {0, b.stride, 0}, false),
-                          detail::row_groups{offsets.data(), groups}, detail::tile_count(c.rows, groups));
+    detail::launch_groups<Kernel>(
+        function, exec, gpu,
+        detail::make_product_problem<a_value, b_value>(alpha, matrix_view<const a_value>(a),
+                                                       matrix_view<const b_value>(b.first), beta, c, epilogue,
+                                                       {0, b.stride, 0}, false),
+        detail::row_groups{offsets.data(), groups}, detail::tile_count(c.rows, groups));
 }
 
 /// mp::gemm_masked on a GPU: counts, too, are in device memory. See mp::gemm_grouped_m for the rest.
-template <gpu_executor Executor, gpu_gemm_input A, gpu_gemm_input B, gpu_gemm_output C,
-          gemm_epilogue Epilogue = identity_epilogue>
+template <gpu_gemm_kernel Kernel = gpu_gemm_kernel::automatic, gpu_executor Executor, gpu_gemm_input A,
+          gpu_gemm_input B, gpu_gemm_output C, gemm_epilogue Epilogue = identity_epilogue>
 void gemm_masked(const Executor& exec, float alpha, matrix_batch<A> a, matrix_batch<B> b,
                  std::span<const std::int32_t> counts, float beta, matrix_batch<C> c,
                  Epilogue epilogue = {}) {
     constexpr std::string_view function = "mp::gemm_masked";
-    const gpu_properties gpu = detail::check_grouped_device<A, B, Epilogue>(function, exec);
+    const gpu_properties gpu = detail::check_grouped_device<Kernel, A, B, Epilogue>(function, exec);
     const auto groups = static_cast<std::ptrdiff_t>(counts.size());
     if (groups == 0) return;
     detail::check_batch(function, groups, a, b, c);
@@ -117,21 +206,23 @@ void gemm_masked(const Executor& exec, float alpha, matrix_batch<A> a, matrix_ba
     if (c.first.rows == 0 || c.first.columns == 0) return;
     using a_value = std::remove_const_t<A>;
     using b_value = std::remove_const_t<B>;
-    detail::launch_groups(function, exec, gpu,
-                          detail::make_product_problem<a_value, b_value>(
-                              alpha, matrix_view<const a_value>(a.first), matrix_view<const b_value>(b.first),
-                              beta, c.first, epilogue, {a.stride, b.stride, c.stride}, false),
-                          detail::masked_groups{counts.data(), groups}, c.first.rows);
+    detail::launch_groups<Kernel>(
+        function, exec, gpu,
+        detail::make_product_problem<a_value, b_value>(alpha, matrix_view<const a_value>(a.first),
+                                                       matrix_view<const b_value>(b.first), beta, c.first,
+                                                       epilogue, {a.stride, b.stride, c.stride}, false),
+        detail::masked_groups{counts.data(), groups}, c.first.rows);
 }
 
-/// mp::gemm_grouped_k on a GPU: offsets, too, are in device memory. See mp::gemm_grouped_m for the rest; c has any order.
-template <gpu_executor Executor, gpu_gemm_input A, gpu_gemm_input B, gpu_gemm_output C,
-          gemm_epilogue Epilogue = identity_epilogue>
+/// mp::gemm_grouped_k on a GPU: offsets, too, are in device memory. See mp::gemm_grouped_m for the rest; c has any order. wgmma
+/// takes 16 bits, where tokens are rows in memory: a is column-major and b row-major.
+template <gpu_gemm_kernel Kernel = gpu_gemm_kernel::automatic, gpu_executor Executor, gpu_gemm_input A,
+          gpu_gemm_input B, gpu_gemm_output C, gemm_epilogue Epilogue = identity_epilogue>
 void gemm_grouped_k(const Executor& exec, float alpha, matrix_view<A> a, matrix_view<B> b,
                     std::span<const std::int32_t> offsets, float beta, matrix_batch<C> c,
                     Epilogue epilogue = {}) {
     constexpr std::string_view function = "mp::gemm_grouped_k";
-    const gpu_properties gpu = detail::check_grouped_device<A, B, Epilogue>(function, exec);
+    const gpu_properties gpu = detail::check_grouped_device<Kernel, A, B, Epilogue>(function, exec);
     const std::ptrdiff_t groups = detail::check_group_offsets(function, offsets);
     detail::check_k_groups(function, groups, a, b, c);
     if constexpr (requires { epilogue.validate(c.first.rows, c.first.columns); }) {
@@ -145,16 +236,16 @@ void gemm_grouped_k(const Executor& exec, float alpha, matrix_view<A> a, matrix_
     const detail::batch_strides strides{0, 0, c.stride};
     const detail::k_groups of_k{offsets.data(), groups};
     if (c.first.order == storage_order::column_major) {
-        detail::launch_groups(
+        detail::launch_groups<Kernel>(
             function, exec, gpu,
             detail::make_product_problem<b_value, a_value>(alpha, transposed(right), transposed(left), beta,
                                                            transposed(c.first), epilogue, strides, true),
             of_k, c.first.columns);
     } else {
-        detail::launch_groups(function, exec, gpu,
-                              detail::make_product_problem<a_value, b_value>(
-                                  alpha, left, right, beta, c.first, epilogue, strides, false),
-                              of_k, c.first.rows);
+        detail::launch_groups<Kernel>(function, exec, gpu,
+                                      detail::make_product_problem<a_value, b_value>(
+                                          alpha, left, right, beta, c.first, epilogue, strides, false),
+                                      of_k, c.first.rows);
     }
 }
 

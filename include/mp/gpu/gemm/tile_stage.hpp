@@ -66,6 +66,23 @@ struct tile_stage {
         }
     }
 
+    /// Zeros from `first` to `end` of k, less than 16 of them, in every panel but those of the other of `Groups`
+    /// warpgroups. Rows of a panel are one for each of k, and swizzling stays within them.
+    MP_ANY_EXECUTION_SPACE
+    template <int Groups, class Thread>
+        requires(!KMajor)
+    MP_HOST_DEVICE MP_ALWAYS_INLINE static void clear(Thread thread, std::uint32_t stage, int first, int end,
+                                                      int group, int index) {
+        using chunk = simt::registers<4>;
+        const int at = first * warpgroup_k_bytes + index * static_cast<int>(sizeof(chunk));
+        if (at >= end * warpgroup_k_bytes) return;
+        MP_UNROLL
+        for (int panel = 0; panel < Extent / row_elements; panel += Groups) {
+            const auto offset = static_cast<std::uint32_t>((panel + group) * panel_bytes + at);
+            thread.store(simt::shared_pointer<chunk>{stage + offset}, chunk{});
+        }
+    }
+
     /// The descriptor of the operand of wgmma: from row `first` on, and 32 bytes of k from step `step` on.
     template <class Thread>
     MP_HOST_DEVICE MP_ALWAYS_INLINE static simt::matrix_descriptor describe(Thread thread,

@@ -9,6 +9,7 @@
 #include <mp/gemm/epilogue.hpp>
 #include <mp/gpu/chunks.hpp>
 #include <mp/gpu/gemm/cluster_work.hpp>
+#include <mp/gpu/gemm/group_work.hpp>
 #include <mp/gpu/gemm/multistage_kernel.hpp>
 #include <mp/gpu/gemm/output.hpp>
 #include <mp/gpu/gemm/problem.hpp>
@@ -46,8 +47,11 @@ namespace mp::detail::inline MP_ISA_NAMESPACE {
 /// With `Swapped`, for few rows of C, the operands have changed places, and what is computed is the transpose of C: see
 /// transposed_output. Reading the large operand is what takes the time; so tiles have 64 of its rows, for one warpgroup, and two
 /// blocks of a multiprocessor share its memory, with as many stages as there is room for.
+///
+/// With `Groups` the tiles are those of groups: see group_work. Rows of the next group that a tile brings along are
+/// not stored, and what a last step brings of the k of the next group is not multiplied.
 template <class A, class B, bool AKMajor, bool BKMajor, int Columns, int ClusterBlocks, class Output,
-          class Epilogue, class Scales = no_scales, bool Swapped = false>
+          class Epilogue, class Scales = no_scales, bool Swapped = false, class Groups = no_groups>
 struct warp_specialized_gemm_kernel {
     static constexpr int multiplying_groups = Swapped ? 1 : 2;
     static constexpr int rows = 64 * multiplying_groups;
@@ -67,6 +71,7 @@ struct warp_specialized_gemm_kernel {
     /// Whether C, not only sums of slices, may be written by TMA.
     static constexpr bool ends_in_registers = !Swapped && std::is_same_v<Epilogue, identity_epilogue>;
     static constexpr bool has_scales = Scales::scales_per_vector != 0;
+    static constexpr bool is_grouped = !std::is_same_v<Groups, no_groups>;
     /// Scales of 16 rows and of the columns, for one block of k; a ring of three for each warp.
     static constexpr int scales_of_stage = (epilogue_tile_rows + Columns) * Scales::scales_per_vector;
     static constexpr int scale_stages = 3;
@@ -88,6 +93,8 @@ struct warp_specialized_gemm_kernel {
     static_assert(sizeof(A) == sizeof(B) && shared_bytes <= most_bytes && stages * 16 <= barriers_bytes);
     static_assert(!promotes || Columns <= 128, "mp: two sets of 256 columns do not fit into registers");
     static_assert(promotes || !has_scales);
+    static_assert(!Groups::along_k || !(promotes || AKMajor || BKMajor));
+    static_assert(!Swapped || !is_grouped);
     static_assert(stage_bytes % 1024 == 0 && (Swapped || output::bytes % 1024 == 0));
 
     simt::tensor_map a_map;
@@ -103,6 +110,7 @@ struct warp_specialized_gemm_kernel {
     int b_matrices;
     bool maps_c;
     Scales scales;
+    Groups groups = {};
 
     /// Tiles of clusters that lie below each other, and beside each other, in C or in its transpose.
     [[nodiscard]] MP_HOST_DEVICE std::ptrdiff_t tiles_down() const {
@@ -111,9 +119,13 @@ struct warp_specialized_gemm_kernel {
     [[nodiscard]] MP_HOST_DEVICE std::ptrdiff_t tiles_across() const {
         return tile_count(Swapped ? c.rows : c.columns, Columns);
     }
-    /// Work items of clusters: tiles of a cluster, of all slices of all products.
+    /// Work items of clusters: tiles of a cluster, of all slices of all products; of groups as many as there may be.
     [[nodiscard]] MP_HOST_DEVICE std::ptrdiff_t work_count() const {
-        return tiles_down() * tiles_across() * splits * batch;
+        if constexpr (is_grouped) {
+            return groups.blocks(shape());
+        } else {
+            return tiles_down() * tiles_across() * splits * batch;
+        }
     }
     /// There is less of them than this.
     static constexpr std::ptrdiff_t most_work = std::ptrdiff_t{1} << 31;
@@ -188,7 +200,17 @@ private:
     }
 
     using work_list = cluster_work<rows, Columns, ClusterBlocks>;
+    using work_item = std::conditional_t<is_grouped, group_tile_work, tile_work>;
 
+    [[nodiscard]] MP_HOST_DEVICE tile_shape shape() const {
+        return {rows * ClusterBlocks, c.rows, tiles_across(), c.has_product ? k : 0};
+    }
+
+    template <class Thread>
+        requires is_grouped
+    MP_HOST_DEVICE MP_ALWAYS_INLINE auto work_of(Thread thread) const {
+        return group_work<Groups, rows, Columns, ClusterBlocks, a_stage::k, Thread>(thread, groups, shape());
+    }
     template <class Thread>
     MP_HOST_DEVICE MP_ALWAYS_INLINE work_list work_of(Thread thread) const {
         const auto steps = static_cast<unsigned>(c.has_product ? tile_count(k, a_stage::k) : 0);
@@ -208,13 +230,13 @@ private:
     MP_HOST_DEVICE MP_ALWAYS_INLINE void copy_stages(Thread thread) const {
         pipeline_state state;
         const int own_part = ClusterBlocks == 1 ? 0 : thread.block_in_cluster() * b_part;
-        work_list list = work_of(thread);
+        auto list = work_of(thread);
         for (; !list.is_done(); list.advance()) {
-            const tile_work work = list.current();
+            const work_item work = list.current();
             const auto row = static_cast<int>(work.row);
             const auto column = static_cast<int>(work.column) + own_part;
-            for (int step = work.begin; step < work.end; ++step) {
-                const int p = step * a_stage::k;
+            for (int step = work.begin; step < end_of_steps(work); ++step) {
+                const int p = first_of(work) + step * a_stage::k;
                 // The phase before the first one counts as ended.
                 thread.wait_barrier(empty(state.stage), state.parity == 0);
                 thread.arrive_expect(full(state.stage), stage_bytes);
@@ -229,12 +251,31 @@ private:
         }
     }
 
+    /// Where the steps of a tile begin in k, and how many there are with the one that a group has in part.
+    MP_HOST_DEVICE MP_ALWAYS_INLINE static int first_of([[maybe_unused]] const work_item& work) {
+        if constexpr (Groups::along_k) {
+            return work.first;
+        } else {
+            return 0;
+        }
+    }
+    MP_HOST_DEVICE MP_ALWAYS_INLINE static int end_of_steps(const work_item& work) {
+        if constexpr (Groups::along_k) {
+            return work.end + (work.tail != 0 ? 1 : 0);
+        } else {
+            return work.end;
+        }
+    }
+
+    /// Says that a warp is done with a stage; where threads wrote to it, too, the other block is to know.
     MP_ANY_EXECUTION_SPACE
-    template <class Thread>
+    template <bool Written = false, class Thread>
     MP_HOST_DEVICE MP_ALWAYS_INLINE static void release(Thread thread, int stage) {
         if (thread.lane() >= ClusterBlocks) return;
         if constexpr (ClusterBlocks == 1) {
             thread.arrive(empty(stage));
+        } else if constexpr (Written) {
+            thread.arrive_remote_ordinary(empty(stage), thread.lane());
         } else {
             thread.arrive_remote(empty(stage), thread.lane());
         }
@@ -247,13 +288,15 @@ private:
         const int warp = thread.uniform(thread.index() % simt::warpgroup_size / simt::warp_size);
         const std::uint32_t at =
             outputs_begin + static_cast<std::uint32_t>((group * 4 + warp) * output::bytes);
-        work_list list = work_of(thread);
+        auto list = work_of(thread);
         for (; !list.is_done(); list.advance()) {
-            const tile_work work = list.current();
+            const work_item work = list.current();
             float sum[std::size_t{Columns / 2}];
             multiply_tile(thread, group, work, state, sum);
             const std::ptrdiff_t row = work.row + group * 64 + warp * epilogue_tile_rows;
-            if (splits == 1) {
+            if constexpr (is_grouped) {
+                write_group(thread, at, sum, work, row);
+            } else if (splits == 1) {
                 if constexpr (ends_in_registers) {
                     if (maps_c) {
                         output::template write_tiles<Output>(thread, at, c_map, c.alpha, sum, row,
@@ -264,27 +307,51 @@ private:
                 product_output<Output, Epilogue> to = c;
                 to.data += work.product * c.batch_stride;
                 output::write_sums(thread, at, sum, row, work.column, to);
-                continue;
-            }
-            const bool has_sums = work.begin < work.end;
-            if constexpr (!Swapped) {
-                if (maps_c && has_sums) {
-                    output::template write_tiles<float>(thread, at, c_map, 1.0F, sum, row, work.column,
-                                                        work.slice);
-                    continue;
+            } else {
+                const bool has_sums = work.begin < work.end;
+                if constexpr (!Swapped) {
+                    if (maps_c && has_sums) {
+                        output::template write_tiles<float>(thread, at, c_map, 1.0F, sum, row, work.column,
+                                                            work.slice);
+                        continue;
+                    }
+                    output::wait_tiles(thread);
                 }
-                output::wait_tiles(thread);
+                auto to = sums_of_slice(sums, c.rows, c.columns, work.slice);
+                to.has_product = has_sums;
+                output::write_sums(thread, at, sum, row, work.column, to);
             }
-            auto to = sums_of_slice(sums, c.rows, c.columns, work.slice);
-            to.has_product = has_sums;
-            output::write_sums(thread, at, sum, row, work.column, to);
         }
         if (maps_c && thread.lane() == 0) thread.template wait_stores<0>();
     }
 
+    /// Writes those of a warp's rows, from `row` on, that are the group's. TMA writes all 16, or ends with C.
     MP_ANY_EXECUTION_SPACE
     template <class Thread>
-    MP_HOST_DEVICE MP_ALWAYS_INLINE void multiply_tile(Thread thread, int group, const tile_work& work,
+    MP_HOST_DEVICE MP_ALWAYS_INLINE void write_group(Thread thread, std::uint32_t at,
+                                                     const float (&sum)[std::size_t{Columns / 2}],
+                                                     const group_tile_work& work, std::ptrdiff_t row) const {
+        if (row >= work.end_of_rows) return;
+        const int matrix = Groups::shares_c ? 0 : work.product;
+        product_output<Output, Epilogue> to = c;
+        to.data += matrix * c.batch_stride;
+        to.rows = work.end_of_rows;
+        to.has_product = end_of_steps(work) != 0;
+        if constexpr (ends_in_registers) {
+            const bool whole = row + epilogue_tile_rows <= to.rows || to.rows == c.rows;
+            if (maps_c && whole && to.has_product) {
+                output::template write_tiles<Output>(thread, at, c_map, c.alpha, sum, row, work.column,
+                                                     matrix);
+                return;
+            }
+            output::wait_tiles(thread);
+        }
+        output::write_sums(thread, at, sum, row, work.column, to);
+    }
+
+    MP_ANY_EXECUTION_SPACE
+    template <class Thread>
+    MP_HOST_DEVICE MP_ALWAYS_INLINE void multiply_tile(Thread thread, int group, const work_item& work,
                                                        pipeline_state& state,
                                                        float (&sum)[std::size_t{Columns / 2}]) const {
         [[maybe_unused]] float promoted[std::size_t{promotes ? Columns / 2 : 1}];
@@ -332,6 +399,17 @@ private:
             }
             state.advance();
         }
+        [[maybe_unused]] bool has_tail = false;
+        if constexpr (Groups::along_k) {
+            has_tail = work.tail != 0;
+            if (has_tail) {
+                multiply_tail(thread, group, work.tail, state, count != 0, sum);
+                thread.template wait_products<1>();
+                if (count != 0) release(thread, before);
+                before = state.stage;
+                state.advance();
+            }
+        }
         // On every way to the sums, or the compiler cannot leave them where they are.
         thread.template wait_products<0>();
         if constexpr (has_scales) {
@@ -341,8 +419,37 @@ private:
         }
         if constexpr (promotes) {
             for (int i = 0; i < Columns / 2; ++i) sum[i] = promoted[i];
+        } else if (has_tail) {
+            release<true>(thread, before);
         } else if (count > 0) {
             release(thread, before);
+        }
+    }
+
+    /// Begins the products of a step of which the first `length` of k are the group's. The next group's in the last of
+    /// them become zero, in both operands, since zero times infinity is not.
+    MP_ANY_EXECUTION_SPACE
+    template <class Thread>
+    MP_HOST_DEVICE MP_ALWAYS_INLINE void multiply_tail(Thread thread, int group, int length,
+                                                       const pipeline_state& state, bool add,
+                                                       float (&sum)[std::size_t{Columns / 2}]) const {
+        const int products = tile_count(length, simt::mma_k<A>);
+        thread.wait_barrier(full(state.stage), state.parity != 0);
+        if (length % simt::mma_k<A> != 0) {
+            const int index = thread.index() % simt::warpgroup_size;
+            const int end = products * simt::mma_k<A>;
+            a_stage::template clear<multiplying_groups>(thread, a_at(state.stage), length, end, group, index);
+            b_stage::template clear<multiplying_groups>(thread, b_at(state.stage), length, end, group, index);
+            thread.fence_asynchronous();
+            thread.sync_barrier(1, multiplying_groups * simt::warpgroup_size);
+        }
+        MP_UNROLL_BY(1)
+        for (int i = 0; i < products; ++i) {
+            thread.fence_products();
+            thread.template multiply_async<A, B, Columns, !AKMajor, !BKMajor>(
+                sum, a_stage::describe(thread, a_at(state.stage), group * 64, i),
+                b_stage::describe(thread, b_at(state.stage), 0, i), add || i != 0);
+            thread.commit_products();
         }
     }
 

@@ -5,6 +5,7 @@
 
 #include <mp/detail/bits.hpp>
 #include <mp/error.hpp>
+#include <mp/gpu/gemm/group_work.hpp>
 #include <mp/gpu/gemm/output.hpp>
 #include <mp/gpu/gemm/plan.hpp>
 #include <mp/gpu/gemm/problem.hpp>
@@ -58,9 +59,11 @@ template <class A, class B>
            warpgroups_take(vectors_of(b, storage_order::column_major, strides.b));
 }
 
-template <class Kernel, class Executor, class A, class B, class Output, class Epilogue, class Scales>
+template <class Kernel, class Executor, class A, class B, class Output, class Epilogue, class Scales,
+          class Groups = no_groups>
 void launch_warpgroups(std::string_view function, const Executor& exec, const gpu_gemm_plan& plan,
-                       const product_problem<A, B, Output, Epilogue>& problem, const Scales& scales) {
+                       const product_problem<A, B, Output, Epilogue>& problem, const Scales& scales,
+                       const Groups& groups = {}) {
     Kernel it{{},
               {},
               {},
@@ -72,7 +75,8 @@ void launch_warpgroups(std::string_view function, const Executor& exec, const gp
               problem.a.batch_stride != 0 ? 1 : 0,
               problem.b.batch_stride != 0 ? 1 : 0,
               false,
-              scales};
+              scales,
+              groups};
     if (it.work_count() >= Kernel::most_work) {
         throw_argument(function, "the number of c's tiles", it.work_count(), "must be below 2^31 for wgmma");
     }
@@ -93,7 +97,7 @@ void launch_warpgroups(std::string_view function, const Executor& exec, const gp
                 slices.batch_stride = problem.c.rows * problem.c.columns;
                 map_output(slices, problem.splits * plan.batch);
             } else if constexpr (Kernel::ends_in_registers) {
-                map_output(problem.c, plan.batch);
+                map_output(problem.c, Groups::shares_c ? 1 : plan.batch);
             }
         }
     }

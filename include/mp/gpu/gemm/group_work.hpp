@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// The tiles of groups that clusters of blocks compute one after the other.
+#pragma once
+
+#include <mp/config.hpp>
+#include <mp/gpu/gemm/cluster_work.hpp>
+#include <mp/gpu/gemm/groups.hpp>
+#include <mp/gpu/gemm/problem.hpp>
+
+#include <cstddef>
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
+
+/// One product, or a batch of them: cluster_work.
+struct no_groups {
+    static constexpr bool along_k = false;
+    static constexpr bool shares_c = false;
+};
+
+/// A tile of a group; its steps begin at `first` of k.
+struct group_tile_work : tile_work {
+    int first;
+    /// Elements of k in a step behind `end` that the group has only in part; zero if there is none.
+    int tail;
+    std::ptrdiff_t end_of_rows;
+};
+
+/// The work of a block of a cluster as cluster_work, of groups: every thread goes through the offsets by itself, and so do
+/// all blocks of a cluster, whose tiles are of one group. Steps are of StepK elements.
+template <class Groups, int Rows, int Columns, int ClusterBlocks, int StepK, class Thread>
+class group_work {
+public:
+    MP_HOST_DEVICE MP_ALWAYS_INLINE group_work(Thread thread, const Groups& groups, const tile_shape& shape)
+        : walk_(thread, groups, shape),
+          clusters_(static_cast<unsigned>(thread.blocks()) / ClusterBlocks),
+          own_(ClusterBlocks == 1 ? 0 : thread.block_in_cluster()),
+          end_of_rows_(shape.rows),
+          k_(static_cast<int>(shape.k)) {
+        walk_.advance(static_cast<unsigned>(thread.block()) / ClusterBlocks);
+    }
+    [[nodiscard]] MP_HOST_DEVICE bool is_done() const { return walk_.is_done(); }
+    MP_HOST_DEVICE MP_ALWAYS_INLINE void advance() { walk_.advance(clusters_); }
+
+    [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE group_tile_work current() const {
+        const group_tile tile = walk_.current();
+        const auto begin = static_cast<int>(tile.begin);
+        const auto end = static_cast<int>(tile.end);
+        group_tile_work work{};
+        work.row = (tile.at.row * ClusterBlocks + own_) * Rows;
+        work.column = tile.at.column * Columns;
+        work.product = static_cast<int>(tile.group);
+        if constexpr (Groups::along_k) {
+            work.first = begin;
+            work.end = (end - begin) / StepK;
+            work.tail = (end - begin) % StepK;
+            work.end_of_rows = end_of_rows_;
+        } else {
+            work.row += begin;
+            work.end = tile_count(k_, StepK);
+            work.end_of_rows = end;
+        }
+        return work;
+    }
+
+private:
+    group_walk<Groups, Thread> walk_;
+    unsigned clusters_;
+    int own_;
+    std::ptrdiff_t end_of_rows_;
+    int k_;
+};
+
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
