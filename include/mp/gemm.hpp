@@ -8,6 +8,7 @@
 #include <mp/gemm/epilogue.hpp>
 #include <mp/gemm/gemm.hpp>
 #include <mp/gemm/grouped.hpp>
+#include <mp/gemm/grouped_scaled.hpp>
 #include <mp/gemm/integer.hpp>
 #include <mp/gemm/k_scales.hpp>
 #include <mp/gemm/packed_b.hpp>

@@ -16,6 +16,7 @@
 #include <mp/gpu/gemm_grouped.hpp>
 #include <mp/gpu/gemm_integer.hpp>
 #include <mp/gpu/gemm_scaled.hpp>
+#include <mp/gpu/gemm_scaled_grouped.hpp>
 #include <mp/gpu/gradient_norm.hpp>
 #include <mp/gpu/grouped_optimizer.hpp>
 #include <mp/gpu/loss_log.hpp>

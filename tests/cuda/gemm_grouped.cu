@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include <mp/cuda.hpp>
 
+#include <mp/float8.hpp>
 #include <mp/gemm.hpp>
 #include <mp/half.hpp>
+#include <mp/tensor_core.hpp>
 
 #include <doctest/doctest.h>
 
@@ -107,6 +109,57 @@ TEST_CASE("gemm_grouped: by wgmma, where the device has it, by single blocks and
                            mp::matrix_batch{mp::row_major(dw.data(), in, out), in * out});
         CHECK(same(device_dw.to_host(stream), dw));
     }
+}
+
+TEST_CASE("gemm_scaled_grouped_m and gemm_scaled_masked: by wgmma, where the device has it") {
+    using mp::float8_e4m3fn;
+    constexpr auto wgmma = mp::gpu_gemm_kernel::wgmma;
+    constexpr std::ptrdiff_t rows = 200, k = 272, blocks = 3, out = 144, experts = 7;
+    const mp::unique_cuda_stream stream;
+    if (!mp::properties_of(stream.get()).has_warpgroups) return;
+    const mp::emulated<mp::arch::sm_90> model{};
+    std::mt19937 random(1);
+    const auto draw = [&]<class Value>(std::ptrdiff_t count, Value) {
+        std::vector<Value> result(static_cast<std::size_t>(count));
+        for (Value& it : result) it = Value(std::normal_distribution<float>()(random));
+        return result;
+    };
+    const auto x = draw(experts * rows * k, float8_e4m3fn{}), w = draw(experts * k * out, float8_e4m3fn{});
+    const auto x_scales = draw(experts * rows * blocks, 0.0F), w_scales = draw(experts * blocks * 2, 0.0F);
+    const std::vector<std::int32_t> begins = {2, 3, 402, 599, 599, 1100, 1116, 1399},
+                                    counts = {200, 0, 17, 1, 128, 129, 3};
+    std::vector<float> y(static_cast<std::size_t>(experts * rows * out), 3.0F);
+    const mp::device_buffer<float8_e4m3fn> device_x(stream, x), device_w(stream, w);
+    const mp::device_buffer<float> device_x_scales(stream, x_scales), device_w_scales(stream, w_scales);
+    const mp::device_buffer<std::int32_t> device_begins(stream, begins), device_counts(stream, counts);
+    mp::device_buffer<float> device_y(stream, y);
+    const auto weights = [&](const float8_e4m3fn* data) {
+        return mp::matrix_batch{mp::column_major(data, k, out), k * out};
+    };
+    const auto weight_scales = [&](const float* data) {
+        return mp::k_block_scales_batch{{mp::column_major(data, blocks, 2), 128}, blocks * 2};
+    };
+    mp::gemm_scaled_grouped_m<wgmma>(stream.get(), 1, mp::row_major(device_x.data(), experts * rows, k),
+                                     {mp::row_major(device_x_scales.data(), experts * rows, blocks)},
+                                     weights(device_w.data()), weight_scales(device_w_scales.data()),
+                                     device_begins.span(), 0,
+                                     mp::row_major(device_y.data(), experts * rows, out));
+    mp::gemm_scaled_grouped_m(model, 1, mp::row_major(x.data(), experts * rows, k),
+                              {mp::row_major(x_scales.data(), experts * rows, blocks)}, weights(w.data()),
+                              weight_scales(w_scales.data()), begins, 0,
+                              mp::row_major(y.data(), experts * rows, out));
+    CHECK(same(device_y.to_host(stream), y));
+
+    mp::gemm_scaled_masked<wgmma>(
+        stream.get(), 1, mp::matrix_batch{mp::row_major(device_x.data(), rows, k), rows * k},
+        {{mp::row_major(device_x_scales.data(), rows, blocks)}, rows * blocks}, weights(device_w.data()),
+        weight_scales(device_w_scales.data()), device_counts.span(), 0.5F,
+        mp::matrix_batch{mp::row_major(device_y.data(), rows, out), rows * out});
+    mp::gemm_scaled_masked(model, 1, mp::matrix_batch{mp::row_major(x.data(), rows, k), rows * k},
+                           {{mp::row_major(x_scales.data(), rows, blocks)}, rows * blocks}, weights(w.data()),
+                           weight_scales(w_scales.data()), counts, 0.5F,
+                           mp::matrix_batch{mp::row_major(y.data(), rows, out), rows * out});
+    CHECK(same(device_y.to_host(stream), y));
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include <mp/bfloat16.hpp>
+#include <mp/float8.hpp>
 #include <mp/gemm.hpp>
 #include <mp/half.hpp>
 #include <mp/tensor_core.hpp>
@@ -99,6 +100,53 @@ TEST_CASE("groups of k: a result for each, zero where it has nothing") {
     }
     CHECK(same(dw, expected));
     CHECK(dw[in * out] == 1.0F);
+}
+
+TEST_CASE("groups with scales: each has the bits of mp::gemm_scaled") {
+    using mp::float8_e4m3fn;
+    constexpr std::ptrdiff_t k = 300, blocks = 3;
+    std::mt19937 random(4);
+    const auto x = numbers<float8_e4m3fn>(experts * rows * k, random),
+               w = numbers<float8_e4m3fn>(experts * k * out, random);
+    const auto x_scales = numbers<float>(experts * rows * blocks, random),
+               w_scales = numbers<float>(experts * blocks * 2, random);
+    const mp::matrix_batch a{mp::row_major(x.data(), rows, k), rows * k},
+        b{mp::row_major(w.data(), k, out), k * out};
+    const mp::k_block_scales_batch of_a{{mp::row_major(x_scales.data(), rows, blocks)}, rows * blocks},
+        of_b{{mp::row_major(w_scales.data(), blocks, 2), 16}, blocks * 2};
+    const auto check = [&](auto exec) {
+        std::vector<float> y(experts * rows * out, 3.0F), expected = y;
+        const mp::matrix_batch c{mp::row_major(y.data(), rows, out), rows * out};
+        const offsets begins = {2, 9, 9, 10, 22}, counts = {5, 0, rows, 1};
+        mp::gemm_scaled_grouped_m(exec, 2, a.first, of_a.first, b, of_b, begins, 0.5F, c.first);
+        for (std::size_t g = 0; g < experts; ++g) {
+            const auto number = static_cast<std::ptrdiff_t>(g);
+            const std::ptrdiff_t first = begins[g], count = begins[g + 1] - first;
+            if (count == 0) continue;
+            mp::gemm_scaled(exec, 2, a.first.block(first, 0, count, k),
+                            {of_a.first.values.block(first, 0, count, blocks)}, b[number], of_b[number], 0.5F,
+                            mp::row_major(expected.data() + first * out, count, out));
+        }
+        CHECK(same(y, expected));
+        mp::gemm_scaled_masked(exec, 1, a, of_a, b, of_b, counts, 0, c);
+        for (std::size_t g = 0; g < experts; ++g) {
+            const auto number = static_cast<std::ptrdiff_t>(g);
+            if (counts[g] == 0) continue;
+            mp::gemm_scaled(exec, 1, a[number].block(0, 0, counts[g], k),
+                            {of_a[number].values.block(0, 0, counts[g], blocks)}, b[number], of_b[number], 0,
+                            mp::row_major(expected.data() + number * rows * out, counts[g], out));
+        }
+        CHECK(same(y, expected));
+    };
+    check(mp::cpu{.products = mp::accumulation::ordered});
+    check(mp::emulated<mp::arch::sm_90>{});
+    std::vector<float> y(rows * out);
+    CHECK(message_of([&] {
+              mp::gemm_scaled_grouped_m(mp::cpu{}, 1, a.first, {of_a.first.values, 2}, b, of_b, offsets{0, 3},
+                                        0, mp::row_major(y.data(), rows, out));
+          }) ==
+          "mp::gemm_scaled_grouped_m: a_scales.vectors_per_scale is 2; it must be 1, since groups begin at "
+          "any row");
 }
 
 TEST_CASE("errors of products of groups name the argument, and nothing is written") {

@@ -62,6 +62,17 @@ inline void check_group_bounds(std::string_view function, std::span<const std::i
     }
 }
 
+/// Throws unless masked groups have from 0 to all `rows`. Not for arrays of devices.
+inline void check_group_counts(std::string_view function, std::span<const std::int32_t> counts,
+                               std::ptrdiff_t rows) {
+    for (std::size_t i = 0; i < counts.size(); ++i) {
+        if (counts[i] < 0 || counts[i] > rows) {
+            throw_argument(function, "counts[" + std::to_string(i) + "]", counts[i],
+                           "must be from 0 to a.first.rows, which is " + error_text(rows));
+        }
+    }
+}
+
 /// Checks a, the matrices of b, and c, for groups of rows.
 template <class A, class B, class C>
 void check_row_groups(std::string_view function, std::ptrdiff_t groups, matrix_view<A> a,
@@ -140,13 +151,7 @@ void gemm_masked(const Executor& exec, float alpha, matrix_batch<A> a, matrix_ba
     const auto groups = static_cast<std::ptrdiff_t>(counts.size());
     if (groups == 0) return;
     detail::check_batch(function, groups, a, b, c);
-    for (std::size_t i = 0; i < counts.size(); ++i) {
-        if (counts[i] < 0 || counts[i] > a.first.rows) {
-            detail::throw_argument(
-                function, "counts[" + std::to_string(i) + "]", counts[i],
-                "must be from 0 to a.first.rows, which is " + detail::error_text(a.first.rows));
-        }
-    }
+    detail::check_group_counts(function, counts, a.first.rows);
     if constexpr (requires { epilogue.validate(c.first.rows, c.first.columns); }) {
         epilogue.validate(c.first.rows, c.first.columns);
     }

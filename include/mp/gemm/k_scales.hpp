@@ -37,6 +37,19 @@ struct k_block_scales {
     std::ptrdiff_t vectors_per_scale = 1;
 };
 
+/// The scales of the matrices of a batch: those of each lie `stride` floats behind those of the one before.
+struct k_block_scales_batch {
+    k_block_scales first;
+    std::ptrdiff_t stride = 0;
+
+    /// The scales of matrix number `index`; not checked.
+    [[nodiscard]] constexpr k_block_scales operator[](std::ptrdiff_t index) const {
+        k_block_scales scales = first;
+        scales.values.data += index * stride;
+        return scales;
+    }
+};
+
 namespace detail::inline MP_ISA_NAMESPACE {
 
 /// Scales as products read them: whichever operand they are of, a vector is a row of a or a column of b.

@@ -7,6 +7,7 @@
 #include <mp/gemm/epilogue.hpp>
 #include <mp/gemm/grouped.hpp>
 #include <mp/gpu/gemm.hpp>
+#include <mp/gpu/gemm/block_scales.hpp>
 #include <mp/gpu/gemm/grouped_kernel.hpp>
 #include <mp/gpu/gemm/groups.hpp>
 #include <mp/gpu/gemm/mma_policy.hpp>
@@ -14,6 +15,7 @@
 #include <mp/gpu/gemm/plan.hpp>
 #include <mp/gpu/gemm/problem.hpp>
 #include <mp/gpu/gemm/warpgroup_product.hpp>
+#include <mp/gpu/gemm_scaled.hpp>
 #include <mp/gpu/properties.hpp>
 #include <mp/matrix_view.hpp>
 #include <mp/simt/gpu_executor.hpp>
@@ -80,15 +82,16 @@ void check_warpgroup_groups(std::string_view function,
 }
 
 /// Launches the kernel of wgmma, whose operands are not swapped.
-template <class Executor, class A, class B, class Output, class Epilogue, class Groups>
+template <class Executor, class A, class B, class Output, class Epilogue, class Groups, class Scales>
 void launch_warpgroup_groups(std::string_view function, const Executor& exec, const gpu_gemm_plan& plan,
-                             const product_problem<A, B, Output, Epilogue>& problem, const Groups& groups) {
+                             const product_problem<A, B, Output, Epilogue>& problem, const Groups& groups,
+                             const Scales& scales) {
     const auto run = [&]<class Tile, bool AKMajor, bool BKMajor>() {
         if constexpr (!is_swapped<Tile>) {
             using kernel =
                 warp_specialized_gemm_kernel<A, B, AKMajor, BKMajor, Tile::columns, Tile::cluster_blocks,
-                                             Output, Epilogue, no_scales, false, Groups>;
-            launch_warpgroups<kernel>(function, exec, plan, problem, no_scales{}, groups);
+                                             Output, Epilogue, Scales, false, Groups>;
+            launch_warpgroups<kernel>(function, exec, plan, problem, scales, groups);
         }
     };
     warpgroup_tiles<A>::call_for(plan, [&]<class Tile>() {
@@ -104,10 +107,11 @@ void launch_warpgroup_groups(std::string_view function, const Executor& exec, co
 }
 
 /// Launches the kernel for groups of `rows` rows on average.
-template <gpu_gemm_kernel Asked, class Executor, class A, class B, class Output, class Epilogue, class Groups>
+template <gpu_gemm_kernel Asked, class Executor, class A, class B, class Output, class Epilogue, class Groups,
+          class Scales = no_scales>
 void launch_groups(std::string_view function, const Executor& exec, const gpu_properties& gpu,
                    const product_problem<A, B, Output, Epilogue>& problem, const Groups& groups,
-                   std::ptrdiff_t rows) {
+                   std::ptrdiff_t rows, const Scales& scales = {}) {
     constexpr bool warpgroups_multiply = sizeof(A) == 2 || !Groups::along_k;
     static_assert(warpgroups_multiply || Asked != gpu_gemm_kernel::wgmma,
                   "mp::gemm_grouped_k: wgmma multiplies groups of k of 16 bits only");
@@ -130,20 +134,27 @@ void launch_groups(std::string_view function, const Executor& exec, const gpu_pr
         }
         kernel = resolve_kernel<A, Asked>(gpu, layouts, rows, problem.c.columns, groups.count);
         if (kernel == gpu_gemm_kernel::wgmma) {
-            return launch_warpgroup_groups(function, exec, plan_of(), problem, groups);
+            return launch_warpgroup_groups(function, exec, plan_of(), problem, groups, scales);
         }
     }
     if constexpr (Asked != gpu_gemm_kernel::wgmma) {
-        mma_tiles<A>::call_for(plan_of(), [&]<class Tile>() {
+        const auto run = [&]<class Tile>() {
             with_layouts(problem, [&]<bool AKMajor, bool BKMajor>() {
-                using product =
-                    multistage_gemm_kernel<mma_policy<Tile, A, B, AKMajor, BKMajor>, Output, Epilogue>;
+                constexpr bool has_scales = Scales::scales_per_vector != 0;
+                using policy = std::conditional_t<has_scales, scaled_mma_policy<Tile, A, B, AKMajor, BKMajor>,
+                                                  mma_policy<Tile, A, B, AKMajor, BKMajor>>;
+                using product = multistage_gemm_kernel<policy, Output, Epilogue, Scales>;
                 using kernel_type = grouped_gemm_kernel<product, Groups>;
-                const kernel_type it{problem, groups};
+                const kernel_type it{problem, groups, scales};
                 launch(function, exec,
                        simt::launch_size{it.blocks(), kernel_type::shared_bytes(gpu.capability)}, it);
             });
-        });
+        };
+        if constexpr (Scales::scales_per_vector != 0) {
+            with_scaled_tile(plan_of(), run);
+        } else {
+            mma_tiles<A>::call_for(plan_of(), run);
+        }
     }
 }
 

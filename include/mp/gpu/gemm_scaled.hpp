@@ -22,19 +22,28 @@
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
+/// Calls f.template operator()<Tile>() for the tile of mma.sync with which a scaled product is computed by a plan.
+template <class Function>
+void with_scaled_tile(const gpu_gemm_plan& plan, Function f) {
+    // Where mma.sync goes through half, large tiles take more registers than there are.
+    if (plan.tile_columns == 128 && !multiplies_float8_as_half(plan.gpu.capability)) {
+        f.template operator()<float8_tile_128>();
+    } else if (plan.tile_rows == 16) {
+        f.template operator()<mma_tile_16>();
+    } else {
+        f.template operator()<mma_tile_64>();
+    }
+}
+
 template <gpu_gemm_kernel Asked, class Executor, class A, class B, class Output, class Epilogue>
 void launch_scaled_plan(std::string_view function, const Executor& exec, const gpu_gemm_plan& plan,
                         const product_problem<A, B, Output, Epilogue>& problem, const block_scales& scales) {
     constexpr auto has = [](gpu_gemm_kernel kernel) { return has_kernel<Executor, A, Asked>(kernel); };
     if constexpr (has(gpu_gemm_kernel::mma)) {
-        // Where mma.sync goes through half, large tiles take more registers than there are.
-        if (plan.kernel == gpu_gemm_kernel::mma && plan.tile_columns == 128 &&
-            !multiplies_float8_as_half(plan.gpu.capability)) {
-            launch_layouts<scaled_mma_policy, float8_tile_128>(function, exec, plan, problem, scales);
-        } else if (plan.kernel == gpu_gemm_kernel::mma && plan.tile_rows == 16) {
-            launch_layouts<scaled_mma_policy, mma_tile_16>(function, exec, plan, problem, scales);
-        } else if (plan.kernel == gpu_gemm_kernel::mma) {
-            launch_layouts<scaled_mma_policy, mma_tile_64>(function, exec, plan, problem, scales);
+        if (plan.kernel == gpu_gemm_kernel::mma) {
+            with_scaled_tile(plan, [&]<class Tile>() {
+                launch_layouts<scaled_mma_policy, Tile>(function, exec, plan, problem, scales);
+            });
         }
     }
     if constexpr (has(gpu_gemm_kernel::wgmma)) {

@@ -25,9 +25,20 @@ struct block_scales {
 
     k_scale_view a;
     k_scale_view b;
+    /// Floats from the scales of a matrix to those of the next one of a batch.
+    std::ptrdiff_t a_batch_stride = 0;
+    std::ptrdiff_t b_batch_stride = 0;
 
     /// Those of a product whose operands change places.
-    [[nodiscard]] block_scales exchanged() const { return {b, a}; }
+    [[nodiscard]] block_scales exchanged() const { return {b, a, b_batch_stride, a_batch_stride}; }
+
+    /// Those of one of the products of a batch.
+    [[nodiscard]] MP_HOST_DEVICE block_scales of_matrix(std::ptrdiff_t number) const {
+        block_scales scales = *this;
+        scales.a.data += number * a_batch_stride;
+        scales.b.data += number * b_batch_stride;
+        return scales;
+    }
 
     /// Begins to copy the scales of Rows rows and Columns columns for a block of k; what lies outside
     /// of the product becomes zero. By `Threads` threads, whose numbers are `index`.

@@ -48,6 +48,7 @@ struct grouped_gemm_kernel {
 
     decltype(Product::problem) problem;
     Groups groups;
+    decltype(Product::scales) scales;
 
     [[nodiscard]] MP_HOST_DEVICE tile_shape shape() const {
         return {tile::rows, problem.c.rows, tile_count(problem.c.columns, tile::columns), problem.k};
@@ -83,7 +84,8 @@ struct grouped_gemm_kernel {
                 c.rows = it.end;
                 row += it.begin;
             }
-            Product::compute_tile(thread, a, b, c, first, k, row, it.at.column * tile::columns);
+            Product::compute_tile(thread, a, b, scales.of_matrix(it.group), c, first, k, row,
+                                  it.at.column * tile::columns);
         }
     }
 };

@@ -53,6 +53,7 @@ struct no_scales {
     static constexpr int scales_per_vector = 0;
 
     [[nodiscard]] no_scales exchanged() const { return {}; }
+    [[nodiscard]] MP_HOST_DEVICE no_scales of_matrix(std::ptrdiff_t /*number*/) const { return {}; }
 };
 
 /// c = epilogue(alpha * a b + beta * c), or the sums of one slice of k.
@@ -131,6 +132,7 @@ struct multistage_gemm_kernel {
     template <class Thread>
     MP_HOST_DEVICE MP_ALWAYS_INLINE static void compute_tile(Thread thread, const operand_vectors<a_value>& a,
                                                              const operand_vectors<b_value>& b,
+                                                             const Scales& scales,
                                                              const product_output<Output, Epilogue>& c,
                                                              std::ptrdiff_t first, std::ptrdiff_t k,
                                                              std::ptrdiff_t row, std::ptrdiff_t column) {
@@ -138,7 +140,7 @@ struct multistage_gemm_kernel {
         Policy::clear(thread, sum);
         if (c.has_product) {
             const auto steps = static_cast<int>(tile_count(k - first, a_stage::k));
-            add_products(thread, a, b, no_scales{}, k, row, column, first, steps, sum);
+            add_products(thread, a, b, scales, k, row, column, first, steps, sum);
         }
         const int warp = thread.warp();
         write_sums(thread, sum, row + warp / tile::warps_across * tile::warp_rows,

@@ -473,9 +473,16 @@ private:
                                                      int step, scale_ring& ring) const {
         if (work.begin + step < work.end) {
             const int warp = thread.index() % simt::warpgroup_size / simt::warp_size;
-            scales.template copy<epilogue_tile_rows, Columns, simt::warp_size>(
-                thread, scales_at(thread, group, ring.writes), thread.lane(),
-                work.row + group * 64 + warp * epilogue_tile_rows, work.column, work.begin + step);
+            const auto copy = [&](const Scales& from) {
+                from.template copy<epilogue_tile_rows, Columns, simt::warp_size>(
+                    thread, scales_at(thread, group, ring.writes), thread.lane(),
+                    work.row + group * 64 + warp * epilogue_tile_rows, work.column, work.begin + step);
+            };
+            if constexpr (is_grouped) {
+                copy(scales.of_matrix(work.product));
+            } else {
+                copy(scales);
+            }
         }
         thread.commit_copies();
         ring.writes = ring.writes + 1 == scale_stages ? 0 : ring.writes + 1;

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// Grouped GEMM of 8-bit matrices with scales of blocks of k.
+#pragma once
+
+#include <mp/config.hpp>
+#include <mp/detail/view_extent.hpp>
+#include <mp/error.hpp>
+#include <mp/executor.hpp>
+#include <mp/gemm/batched.hpp>
+#include <mp/gemm/epilogue.hpp>
+#include <mp/gemm/gemm.hpp>
+#include <mp/gemm/grouped.hpp>
+#include <mp/gemm/k_scales.hpp>
+#include <mp/gemm/scaled.hpp>
+#include <mp/matrix_view.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
+
+/// Checks the scales of groups of rows of a. Groups may begin at any row, so each row has scales of its own.
+template <class A, class B, class C>
+void check_scaled_row_groups(std::string_view function, std::ptrdiff_t groups, matrix_view<A> a,
+                             const k_block_scales& a_scales, const matrix_batch<B>& b,
+                             const k_block_scales_batch& b_scales, matrix_view<C> c) {
+    if (a_scales.vectors_per_scale != 1) {
+        throw_argument(function, "a_scales.vectors_per_scale", a_scales.vectors_per_scale,
+                       "must be 1, since groups begin at any row");
+    }
+    for (std::ptrdiff_t g = 0; g < groups; ++g) {
+        check_scaled_product(function, extent_of(a), a_scales, extent_of(b[g]), b_scales[g], extent_of(c));
+    }
+}
+
+/// Checks the scales of a batch of products.
+template <class A, class B, class C>
+void check_scaled_batch(std::string_view function, std::ptrdiff_t count, const matrix_batch<A>& a,
+                        const k_block_scales_batch& a_scales, const matrix_batch<B>& b,
+                        const k_block_scales_batch& b_scales, const matrix_batch<C>& c) {
+    for (std::ptrdiff_t i = 0; i < count; ++i) {
+        check_scaled_product(function, extent_of(a[i]), a_scales[i], extent_of(b[i]), b_scales[i],
+                             extent_of(c[i]));
+    }
+}
+
+/// The first rows of an operand's scales.
+[[nodiscard]] inline k_block_scales first_rows(const k_block_scales& scales, std::ptrdiff_t rows) {
+    const std::ptrdiff_t groups =
+        rows / scales.vectors_per_scale + (rows % scales.vectors_per_scale != 0 ? 1 : 0);
+    return {scales.values.block(0, 0, groups, scales.values.columns), scales.vectors_per_scale};
+}
+
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+
+namespace mp::inline MP_ISA_NAMESPACE {
+
+/// mp::gemm_grouped_m of 8-bit matrices with scales: each group has the bits of mp::gemm_scaled. Each row of a has its scales
+/// (a_scales.vectors_per_scale is 1); those of b's matrices lie as far apart as b_scales.stride says.
+///
+///     // Tokens with scales of 1 x 128, weights of 8 experts, out x in each, with scales of 128 x 128.
+///     mp::gemm_scaled_grouped_m(exec, 1, x, {mp::row_major(x_scales, tokens, in / 128)},
+///                               mp::matrix_batch{mp::transposed(mp::row_major(w, out, in)), out * in},
+///                               {{mp::transposed(mp::row_major(w_scales, out / 128, in / 128)), 128},
+///                                out / 128 * (in / 128)},
+///                               offsets, 0, y);
+template <class Executor, gemm_input A, gemm_input B, gemm_output C,
+          gemm_epilogue Epilogue = identity_epilogue>
+    requires(!gpu_executor<Executor>)
+void gemm_scaled_grouped_m(const Executor& exec, float alpha, matrix_view<A> a,
+                           const k_block_scales& a_scales, matrix_batch<B> b,
+                           const k_block_scales_batch& b_scales, std::span<const std::int32_t> offsets,
+                           float beta, matrix_view<C> c, Epilogue epilogue = {}) {
+    constexpr std::string_view function = "mp::gemm_scaled_grouped_m";
+    const std::ptrdiff_t groups = detail::check_group_offsets(function, offsets);
+    detail::check_row_groups(function, groups, a, b, c);
+    detail::check_scaled_row_groups(function, groups, a, a_scales, b, b_scales, c);
+    detail::check_group_bounds(function, offsets, "a.rows", a.rows);
+    if constexpr (requires { epilogue.validate(c.rows, c.columns); }) epilogue.validate(c.rows, c.columns);
+    for (std::ptrdiff_t g = 0; g < groups; ++g) {
+        const std::ptrdiff_t first = offsets[static_cast<std::size_t>(g)];
+        const std::ptrdiff_t rows = offsets[static_cast<std::size_t>(g) + 1] - first;
+        if (rows == 0) continue;
+        gemm_scaled(exec, alpha, a.block(first, 0, rows, a.columns),
+                    {a_scales.values.block(first, 0, rows, a_scales.values.columns)}, b[g], b_scales[g], beta,
+                    c.block(first, 0, rows, c.columns),
+                    detail::epilogue_from_row<Epilogue>{&epilogue, first});
+    }
+}
+
+/// mp::gemm_masked of 8-bit matrices with scales, which lie in batches, too.
+template <class Executor, gemm_input A, gemm_input B, gemm_output C,
+          gemm_epilogue Epilogue = identity_epilogue>
+    requires(!gpu_executor<Executor>)
+void gemm_scaled_masked(const Executor& exec, float alpha, matrix_batch<A> a,
+                        const k_block_scales_batch& a_scales, matrix_batch<B> b,
+                        const k_block_scales_batch& b_scales, std::span<const std::int32_t> counts,
+                        float beta, matrix_batch<C> c, Epilogue epilogue = {}) {
+    constexpr std::string_view function = "mp::gemm_scaled_masked";
+    const auto groups = static_cast<std::ptrdiff_t>(counts.size());
+    if (groups == 0) return;
+    detail::check_batch(function, groups, a, b, c);
+    detail::check_scaled_batch(function, groups, a, a_scales, b, b_scales, c);
+    detail::check_group_counts(function, counts, a.first.rows);
+    if constexpr (requires { epilogue.validate(c.first.rows, c.first.columns); }) {
+        epilogue.validate(c.first.rows, c.first.columns);
+    }
+    for (std::ptrdiff_t g = 0; g < groups; ++g) {
+        const std::ptrdiff_t rows = counts[static_cast<std::size_t>(g)];
+        if (rows == 0) continue;
+        gemm_scaled(exec, alpha, a[g].block(0, 0, rows, a.first.columns),
+                    detail::first_rows(a_scales[g], rows), b[g], b_scales[g], beta,
+                    c[g].block(0, 0, rows, c.first.columns),
+                    detail::epilogue_from_row<Epilogue>{&epilogue, 0});
+    }
+}
+
+}  // namespace mp::inline MP_ISA_NAMESPACE

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// Grouped GEMM of 8-bit matrices with scales of blocks of k, on GPUs.
+#pragma once
+
+#include <mp/gemm/epilogue.hpp>
+#include <mp/gemm/grouped_scaled.hpp>
+#include <mp/gemm/k_scales.hpp>
+#include <mp/gpu/gemm.hpp>
+#include <mp/gpu/gemm/block_scales.hpp>
+#include <mp/gpu/gemm/groups.hpp>
+#include <mp/gpu/gemm/problem.hpp>
+#include <mp/gpu/gemm_grouped.hpp>
+#include <mp/gpu/properties.hpp>
+#include <mp/matrix_view.hpp>
+#include <mp/simt/gpu_executor.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <type_traits>
+
+namespace mp::inline MP_ISA_NAMESPACE {
+
+/// mp::gemm_scaled_grouped_m on a GPU: offsets, scales and matrices are in device memory. The kernels are those of
+/// mp::gemm_grouped_m for 8 bits, the bits of each group those of mp::gemm_scaled on a GPU: wgmma has to be asked for.
+///
+///     mp::gemm_scaled_grouped_m<mp::gpu_gemm_kernel::prefer_wgmma>(stream, 1, x, x_scales, w, w_scales, offsets, 0, y);
+template <gpu_gemm_kernel Kernel = gpu_gemm_kernel::automatic, gpu_executor Executor, gpu_gemm_input A,
+          gpu_gemm_input B, gpu_gemm_output C, gemm_epilogue Epilogue = identity_epilogue>
+void gemm_scaled_grouped_m(const Executor& exec, float alpha, matrix_view<A> a,
+                           const k_block_scales& a_scales, matrix_batch<B> b,
+                           const k_block_scales_batch& b_scales, std::span<const std::int32_t> offsets,
+                           float beta, matrix_view<C> c, Epilogue epilogue = {}) {
+    static_assert(sizeof(A) == 1 && sizeof(B) == 1,
+                  "mp::gemm_scaled_grouped_m on a GPU: a and b must have 8 bits");
+    constexpr std::string_view function = "mp::gemm_scaled_grouped_m";
+    const gpu_properties gpu = detail::check_grouped_device<Kernel, A, B, Epilogue>(function, exec);
+    const std::ptrdiff_t groups = detail::check_group_offsets(function, offsets);
+    detail::check_row_groups(function, groups, a, b, c);
+    detail::check_scaled_row_groups(function, groups, a, a_scales, b, b_scales, c);
+    detail::check_row_major_groups(function, "c.order", c.order);
+    if constexpr (requires { epilogue.validate(c.rows, c.columns); }) epilogue.validate(c.rows, c.columns);
+    if (c.rows == 0 || c.columns == 0 || groups == 0) return;
+    using a_value = std::remove_const_t<A>;
+    using b_value = std::remove_const_t<B>;
+    detail::launch_groups<Kernel>(
+        function, exec, gpu,
+        detail::make_product_problem<a_value, b_value>(alpha, matrix_view<const a_value>(a),
+                                                       matrix_view<const b_value>(b.first), beta, c, epilogue,
+                                                       {0, b.stride, 0}, false),
+        detail::row_groups{offsets.data(), groups}, detail::tile_count(c.rows, groups),
+        detail::block_scales{detail::k_scales_of_a(a_scales, c.rows),
+                             detail::k_scales_of_b(b_scales.first, c.columns), 0, b_scales.stride});
+}
+
+/// mp::gemm_scaled_masked on a GPU: counts, too, are in device memory. See mp::gemm_scaled_grouped_m for the rest.
+template <gpu_gemm_kernel Kernel = gpu_gemm_kernel::automatic, gpu_executor Executor, gpu_gemm_input A,
+          gpu_gemm_input B, gpu_gemm_output C, gemm_epilogue Epilogue = identity_epilogue>
+void gemm_scaled_masked(const Executor& exec, float alpha, matrix_batch<A> a,
+                        const k_block_scales_batch& a_scales, matrix_batch<B> b,
+                        const k_block_scales_batch& b_scales, std::span<const std::int32_t> counts,
+                        float beta, matrix_batch<C> c, Epilogue epilogue = {}) {
+    static_assert(sizeof(A) == 1 && sizeof(B) == 1,
+                  "mp::gemm_scaled_masked on a GPU: a and b must have 8 bits");
+    constexpr std::string_view function = "mp::gemm_scaled_masked";
+    const gpu_properties gpu = detail::check_grouped_device<Kernel, A, B, Epilogue>(function, exec);
+    const auto groups = static_cast<std::ptrdiff_t>(counts.size());
+    if (groups == 0) return;
+    detail::check_batch(function, groups, a, b, c);
+    detail::check_scaled_batch(function, groups, a, a_scales, b, b_scales, c);
+    detail::check_row_major_groups(function, "c.first.order", c.first.order);
+    if constexpr (requires { epilogue.validate(c.first.rows, c.first.columns); }) {
+        epilogue.validate(c.first.rows, c.first.columns);
+    }
+    if (c.first.rows == 0 || c.first.columns == 0) return;
+    using a_value = std::remove_const_t<A>;
+    using b_value = std::remove_const_t<B>;
+    detail::launch_groups<Kernel>(
+        function, exec, gpu,
+        detail::make_product_problem<a_value, b_value>(alpha, matrix_view<const a_value>(a.first),
+                                                       matrix_view<const b_value>(b.first), beta, c.first,
+                                                       epilogue, {a.stride, b.stride, c.stride}, false),
+        detail::masked_groups{counts.data(), groups}, c.first.rows,
+        detail::block_scales{detail::k_scales_of_a(a_scales.first, c.first.rows),
+                             detail::k_scales_of_b(b_scales.first, c.first.columns), a_scales.stride,
+                             b_scales.stride});
+}
+
+}  // namespace mp::inline MP_ISA_NAMESPACE

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: MIT
+#include <mp/gpu/gemm_scaled_grouped.hpp>
+
+#include <mp/float8.hpp>
+#include <mp/gemm.hpp>
+#include <mp/simt.hpp>
+#include <mp/tensor_core.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <random>
+#include <vector>
+
+#include "gemm/arrays.hpp"
+#include "gpu/watched.hpp"
+
+namespace {
+
+using gemm_test::numbers;
+using gemm_test::same;
+using mp::float8_e4m3fn;
+using mp::gpu_gemm_kernel;
+using offsets = std::vector<std::int32_t>;
+
+/// Rows of each of several groups, or all of them; k of more than one block, the last one not whole.
+constexpr std::ptrdiff_t rows = 272, k = 272, blocks = 3, out = 144, count = 3;
+
+template <gpu_gemm_kernel Kernel, mp::arch Arch>
+void check(unsigned number, bool masked) {
+    std::mt19937 random(number);
+    const auto x = numbers<float8_e4m3fn>(count * rows * k, random),
+               w = numbers<float8_e4m3fn>(count * k * out, random);
+    const auto x_scales = numbers<float>(count * rows * blocks, random),
+               w_scales = numbers<float>(count * blocks * 9, random);
+    const mp::matrix_batch a{mp::row_major(x.data(), rows, k), rows * k},
+        b{mp::column_major(w.data(), k, out), k * out};
+    const std::ptrdiff_t per_scale = number % 2 == 0 ? 128 : 16;
+    const std::ptrdiff_t across = (out + per_scale - 1) / per_scale;
+    const mp::k_block_scales_batch of_a{{mp::row_major(x_scales.data(), rows, blocks)}, rows * blocks},
+        of_b{{mp::column_major(w_scales.data(), blocks, across), per_scale}, blocks * across};
+    std::vector<float> y(count * rows * out, 3.0F), expected = y;
+    const mp::simulated_gpu<Arch> gpu = gpu_test::watched(
+        mp::simulated_gpu<Arch>{.seed = number, .multiprocessors = number % 2 == 0 ? 1 : 3});
+    const mp::emulated<Arch> model{};
+    const auto run = [&](auto multiply, std::vector<float>& to) {
+        const mp::matrix_batch c{mp::row_major(to.data(), rows, out), rows * out};
+        multiply(c);
+    };
+    if (masked) {
+        run(
+            [&](auto c) {
+                mp::gemm_scaled_masked<Kernel>(gpu, 1.5F, a, of_a, b, of_b, offsets{130, -3, 1000}, 0, c);
+            },
+            y);
+        run(
+            [&](auto c) {
+                mp::gemm_scaled_masked(model, 1.5F, a, of_a, b, of_b, offsets{130, 0, rows}, 0, c);
+            },
+            expected);
+    } else {
+        const offsets begins = number % 2 == 0 ? offsets{0, 1, 1, 270} : offsets{3, 131, 200, 271};
+        run(
+            [&](auto c) {
+                mp::gemm_scaled_grouped_m<Kernel>(gpu, 1.5F, a.first, of_a.first, b, of_b, begins, 0.5F,
+                                                  c.first);
+            },
+            y);
+        run(
+            [&](auto c) {
+                mp::gemm_scaled_grouped_m(model, 1.5F, a.first, of_a.first, b, of_b, begins, 0.5F, c.first);
+            },
+            expected);
+    }
+    CAPTURE(number);
+    CHECK(same(y, expected));
+}
+
+TEST_CASE("groups with scales by mma.sync and by wgmma have the bits of the model") {
+    for (unsigned number = 1; number < 3; ++number) {
+        check<gpu_gemm_kernel::automatic, mp::arch::sm_89>(number, false);
+        check<gpu_gemm_kernel::wgmma, mp::arch::sm_90>(number, false);
+        check<gpu_gemm_kernel::wgmma, mp::arch::sm_90>(number, true);
+    }
+}
+
+}  // namespace
