@@ -179,6 +179,41 @@ TEST_CASE(
     check_k<half>({7, 7, 7}, 9, 8, 8, 7);
 }
 
+/// The kernel for 8 groups with 512 rows on average, of a x b.
+template <gpu_gemm_kernel Kernel, class Groups, class Value>
+std::string kernel_for(mp::matrix_view<const Value> a, mp::matrix_view<const Value> b) {
+    using gpu_type = mp::simulated_gpu<mp::arch::sm_90>;
+    static float c[1];
+    const auto problem = mp::detail::make_product_problem<Value, Value>(
+        1, a, b, 0, mp::row_major(&c[0], a.rows, b.columns), mp::identity_epilogue{}, {}, false);
+    return mp::detail::plan_groups<Kernel, gpu_type, Groups>(mp::properties_of(gpu_type{}), problem, 8, 512)
+        .kernel_name();
+}
+
+TEST_CASE("groups are multiplied by wgmma where it takes them and is faster, 8 bits where it is preferred") {
+    constexpr auto automatic = gpu_gemm_kernel::automatic;
+    using rows = mp::detail::row_groups;
+    using along_k = mp::detail::k_groups;
+    alignas(16) static half x[8];
+    alignas(16) static mp::float8_e4m3fn y[16];
+    const half* const at = &x[0];
+    const mp::float8_e4m3fn* const bytes = &y[0];
+    const auto b = mp::row_major(at, 4096, 4096);
+    CHECK(kernel_for<automatic, rows>(mp::row_major(at, 4096, 4096), b) == "wgmma.128x256x64.cluster2");
+    CHECK(kernel_for<automatic, rows>(mp::row_major(at, 4096, 4096), mp::row_major(at, 4096, 64)) ==
+          "mma.64x64x32");
+    CHECK(kernel_for<automatic, rows>(mp::column_major(at, 4096, 4096), b) == "mma.128x256x32");
+    CHECK(kernel_for<automatic, rows>(mp::row_major(at + 1, 4096, 4096), b) == "mma.128x256x32");
+    CHECK(kernel_for<automatic, along_k>(mp::column_major(at, 4096, 4096), b) == "wgmma.128x256x64.cluster2");
+    CHECK(kernel_for<automatic, along_k>(mp::row_major(at, 4096, 4096), b) == "mma.128x256x32");
+    CHECK(kernel_for<mp::gpu_gemm_kernel::mma, rows>(mp::row_major(at, 4096, 4096), b) == "mma.128x256x32");
+    const auto narrow_a = mp::row_major(bytes, 4096, 4096), narrow_b = mp::column_major(bytes, 4096, 4096);
+    CHECK(kernel_for<automatic, rows>(narrow_a, narrow_b) == "mma.128x128x64");
+    CHECK(kernel_for<gpu_gemm_kernel::prefer_wgmma, rows>(narrow_a, narrow_b) ==
+          "wgmma.128x128x128.cluster2");
+    CHECK(kernel_for<gpu_gemm_kernel::prefer_wgmma, along_k>(narrow_a, narrow_b) == "mma.128x128x64");
+}
+
 TEST_CASE("groups that wgmma is asked for and does not take") {
     const auto message = [](auto call) -> std::string {
         try {

@@ -106,35 +106,44 @@ void launch_warpgroup_groups(std::string_view function, const Executor& exec, co
     });
 }
 
+/// Whether wgmma is among the kernels of a call.
+template <gpu_gemm_kernel Asked, class Executor, class A, class Groups>
+inline constexpr bool may_group_by_warpgroups =
+    (sizeof(A) == 2 || !Groups::along_k) && has_kernel<Executor, A, Asked>(gpu_gemm_kernel::wgmma);
+
+/// The kernel and the tile of a product of `count` groups with `rows` rows on average.
+template <gpu_gemm_kernel Asked, class Executor, class Groups, class A, class B, class Output, class Epilogue>
+[[nodiscard]] gpu_gemm_plan plan_groups(const gpu_properties& gpu,
+                                        const product_problem<A, B, Output, Epilogue>& problem,
+                                        std::ptrdiff_t count, std::ptrdiff_t rows) {
+    auto kernel = gpu_gemm_kernel::mma;
+    if constexpr (may_group_by_warpgroups<Asked, Executor, A, Groups>) {
+        kernel = resolve_kernel<A, Asked>(gpu, {.warpgroups_take = warpgroups_take_groups<Groups>(problem)},
+                                          rows, problem.c.columns, count);
+    }
+    const tile_choice tile = choose_tile<A>(gpu, kernel, rows, problem.c.columns, count).tile;
+    return {.kernel = kernel,
+            .tile_rows = tile.rows,
+            .tile_columns = tile.columns,
+            .tile_k = tile_k_of<A>(kernel),
+            .batch = count,
+            .gpu = gpu,
+            .cluster_blocks = tile.cluster_blocks};
+}
+
 /// Launches the kernel for groups of `rows` rows on average.
 template <gpu_gemm_kernel Asked, class Executor, class A, class B, class Output, class Epilogue, class Groups,
           class Scales = no_scales>
 void launch_groups(std::string_view function, const Executor& exec, const gpu_properties& gpu,
                    const product_problem<A, B, Output, Epilogue>& problem, const Groups& groups,
                    std::ptrdiff_t rows, const Scales& scales = {}) {
-    constexpr bool warpgroups_multiply = sizeof(A) == 2 || !Groups::along_k;
-    static_assert(warpgroups_multiply || Asked != gpu_gemm_kernel::wgmma,
+    static_assert(sizeof(A) == 2 || !Groups::along_k || Asked != gpu_gemm_kernel::wgmma,
                   "mp::gemm_grouped_k: wgmma multiplies groups of k of 16 bits only");
-    auto kernel = gpu_gemm_kernel::mma;
-    operand_layouts layouts{.warpgroups_take = false, .swappable = false};
-    const auto plan_of = [&] {
-        const tile_choice tile =
-            choose_tile<A>(gpu, kernel, rows, problem.c.columns, groups.count, layouts).tile;
-        return gpu_gemm_plan{.kernel = kernel,
-                             .tile_rows = tile.rows,
-                             .tile_columns = tile.columns,
-                             .batch = groups.count,
-                             .gpu = gpu,
-                             .cluster_blocks = tile.cluster_blocks};
-    };
-    if constexpr (warpgroups_multiply && has_kernel<Executor, A, Asked>(gpu_gemm_kernel::wgmma)) {
-        layouts.warpgroups_take = warpgroups_take_groups<Groups>(problem);
-        if (Asked == gpu_gemm_kernel::wgmma && problem.c.has_product) {
-            check_warpgroup_groups<Groups>(function, problem);
-        }
-        kernel = resolve_kernel<A, Asked>(gpu, layouts, rows, problem.c.columns, groups.count);
-        if (kernel == gpu_gemm_kernel::wgmma) {
-            return launch_warpgroup_groups(function, exec, plan_of(), problem, groups, scales);
+    const gpu_gemm_plan plan = plan_groups<Asked, Executor, Groups>(gpu, problem, groups.count, rows);
+    if constexpr (may_group_by_warpgroups<Asked, Executor, A, Groups>) {
+        if (plan.kernel == gpu_gemm_kernel::wgmma) {
+            if (problem.c.has_product) check_warpgroup_groups<Groups>(function, problem);
+            return launch_warpgroup_groups(function, exec, plan, problem, groups, scales);
         }
     }
     if constexpr (Asked != gpu_gemm_kernel::wgmma) {
@@ -151,9 +160,9 @@ void launch_groups(std::string_view function, const Executor& exec, const gpu_pr
             });
         };
         if constexpr (Scales::scales_per_vector != 0) {
-            with_scaled_tile(plan_of(), run);
+            with_scaled_tile(plan, run);
         } else {
-            mma_tiles<A>::call_for(plan_of(), run);
+            mma_tiles<A>::call_for(plan, run);
         }
     }
 }
