@@ -15,6 +15,7 @@
 #include <mp/gpu/gemm/problem.hpp>
 #include <mp/gpu/gemm/tile_stage.hpp>
 #include <mp/gpu/gemm/warp_output.hpp>
+#include <mp/gpu/gemm/warp_scales.hpp>
 #include <mp/gpu/properties.hpp>
 #include <mp/simt/fragments.hpp>
 #include <mp/simt/launch_shape.hpp>
@@ -72,16 +73,13 @@ struct warp_specialized_gemm_kernel {
     static constexpr bool ends_in_registers = !Swapped && std::is_same_v<Epilogue, identity_epilogue>;
     static constexpr bool has_scales = Scales::scales_per_vector != 0;
     static constexpr bool is_grouped = !std::is_same_v<Groups, no_groups>;
-    /// Scales of 16 rows and of the columns, for one block of k; a ring of three for each warp.
-    static constexpr int scales_of_stage = (epilogue_tile_rows + Columns) * Scales::scales_per_vector;
-    static constexpr int scale_stages = 3;
+    using scale_ring = warp_scales<Columns, Scales>;
 
     /// Bytes of shared memory: what there is for a block, of which the system takes 1 KiB; what all warps have for their
     /// output and scales; and barrier objects of up to 16 stages.
     static constexpr int most_bytes = (shared_bytes_of(90) / resident_blocks) - 1024;
     static constexpr int outputs_bytes = multiplying_groups * 4 * output::bytes;
-    static constexpr int scales_bytes =
-        multiplying_groups * 4 * scale_stages * scales_of_stage * static_cast<int>(sizeof(float));
+    static constexpr int scales_bytes = multiplying_groups * 4 * scale_ring::bytes;
     static constexpr int barriers_bytes = 256;
     static constexpr int stages =
         Swapped ? (most_bytes - outputs_bytes - scales_bytes - barriers_bytes) / stage_bytes : 4;
@@ -363,9 +361,11 @@ private:
 #if !MP_DEVICE_CODE
         clear(sum);
 #endif
-        [[maybe_unused]] scale_ring ring{};
+        const int warp = group * 4 + thread.index() % simt::warpgroup_size / simt::warp_size;
+        [[maybe_unused]] scale_ring ring{
+            {scales_begin + static_cast<std::uint32_t>(warp * scale_ring::bytes)}};
         if constexpr (has_scales) {
-            for (int i = 0; i < scale_stages - 1; ++i) copy_scales(thread, group, work, i, ring);
+            for (int i = 0; i < scale_ring::stages - 1; ++i) copy_scales(thread, warp, work, i, ring);
         }
         int before = 0;
         for (int step = 0; step < count; ++step) {
@@ -381,13 +381,12 @@ private:
             if constexpr (has_scales) {
                 // All lanes have read the scales whose place the next ones take.
                 thread.sync_warp();
-                copy_scales(thread, group, work, step + scale_stages - 1, ring);
-                thread.template wait_copies<scale_stages - 1>();
+                copy_scales(thread, warp, work, step + scale_ring::stages - 1, ring);
+                thread.template wait_copies<scale_ring::stages - 1>();
                 thread.sync_warp();
                 thread.template wait_products<0>();
                 release(thread, state.stage);
-                add_scaled(thread, scales_at(thread, group, ring.reads), sum, promoted);
-                ring.reads = ring.reads + 1 == scale_stages ? 0 : ring.reads + 1;
+                ring.add_next(thread, scales, sum, promoted);
             } else if constexpr (promotes) {
                 thread.template wait_products<0>();
                 release(thread, state.stage);
@@ -453,67 +452,17 @@ private:
         }
     }
 
-    /// The stages of a warp's ring of scales that are written and read next.
-    struct scale_ring {
-        int writes = 0;
-        int reads = 0;
-    };
-
-    template <class Thread>
-    MP_HOST_DEVICE MP_ALWAYS_INLINE static simt::shared_pointer<float> scales_at(Thread thread, int group,
-                                                                                 int stage) {
-        const int warp = group * 4 + thread.index() % simt::warpgroup_size / simt::warp_size;
-        return simt::shared_pointer<float>{scales_begin} + (warp * scale_stages + stage) * scales_of_stage;
-    }
-
-    /// Begins to copy the scales of a step of the tile, if there is one, as one group of copies.
+    /// Begins to copy the scales of a step of the tile, if there is one.
     MP_ANY_EXECUTION_SPACE
     template <class Thread>
-    MP_HOST_DEVICE MP_ALWAYS_INLINE void copy_scales(Thread thread, int group, const tile_work& work,
-                                                     int step, scale_ring& ring) const {
-        if (work.begin + step < work.end) {
-            const int warp = thread.index() % simt::warpgroup_size / simt::warp_size;
-            const auto copy = [&](const Scales& from) {
-                from.template copy<epilogue_tile_rows, Columns, simt::warp_size>(
-                    thread, scales_at(thread, group, ring.writes), thread.lane(),
-                    work.row + group * 64 + warp * epilogue_tile_rows, work.column, work.begin + step);
-            };
-            if constexpr (is_grouped) {
-                copy(scales.of_matrix(work.product));
-            } else {
-                copy(scales);
-            }
-        }
-        thread.commit_copies();
-        ring.writes = ring.writes + 1 == scale_stages ? 0 : ring.writes + 1;
-    }
-
-    /// total = fma(sum, factor, total) for the sums of a block of k.
-    MP_ANY_EXECUTION_SPACE
-    template <class Thread>
-    MP_HOST_DEVICE MP_ALWAYS_INLINE void add_scaled(Thread thread, simt::shared_pointer<float> from,
-                                                    const float (&sum)[std::size_t{Columns / 2}],
-                                                    float (&total)[std::size_t{Columns / 2}]) const {
-        using pair = chunk<float, 2>;
-        const simt::fragment_coordinate at = simt::mma_c_coordinate(thread.lane(), 0);
-        float row_scale[2] = {thread.load(from + at.row), thread.load(from + (at.row + 8))};
-        const auto columns_from = from + (epilogue_tile_rows + at.position);
-        if (scales.same_for_columns(Columns)) {
-            const float column_scale = thread.load(columns_from);
-            for (float& scale : row_scale) scale = float_multiply(scale, column_scale);
-            MP_UNROLL
-            for (int i = 0; i < Columns / 2; ++i) {
-                total[i] = float_multiply_add(sum[i], row_scale[i % 4 / 2], total[i]);
-            }
-            return;
-        }
-        MP_UNROLL
-        for (int i = 0; i < Columns / 2; i += 4) {
-            const pair column_scale = thread.load((columns_from + i * 2).template as<pair>());
-            for (int n = 0; n < 4; ++n) {
-                const float factor = float_multiply(row_scale[n / 2], column_scale.values[n % 2]);
-                total[i + n] = float_multiply_add(sum[i + n], factor, total[i + n]);
-            }
+    MP_HOST_DEVICE MP_ALWAYS_INLINE void copy_scales(Thread thread, int warp, const tile_work& work, int step,
+                                                     scale_ring& ring) const {
+        const int block = work.begin + step;
+        const std::ptrdiff_t row = work.row + warp * epilogue_tile_rows;
+        if constexpr (is_grouped) {
+            ring.copy_next(thread, scales.of_matrix(work.product), block < work.end, row, work.column, block);
+        } else {
+            ring.copy_next(thread, scales, block < work.end, row, work.column, block);
         }
     }
 
