@@ -124,6 +124,20 @@ inline void run_chunks(thread_executor* pool, std::size_t chunks, std::size_t co
     range.rethrow();
 }
 
+/// Into how many chunks parallel_for divides a range.
+inline std::size_t chunks_of(const cpu& exec, std::size_t count, std::size_t grain) {
+    const std::size_t smallest = (std::max)(grain_of(exec, grain), std::size_t{1});
+    // A pool is not asked where there is nothing to divide.
+    if (exec.threads <= 1 || count / smallest <= 1) return count == 0 ? 0 : 1;
+    return (std::min)(count / smallest, static_cast<std::size_t>(threads_of(exec)));
+}
+
+/// The chunk_function of work that is called with the chunk.
+template <class Work>
+void run_chunk_of(const void* work, std::size_t begin, std::size_t end) {
+    (*const_cast<Work*>(static_cast<const Work*>(work)))(begin, end);
+}
+
 /// Calls f(begin, end) on contiguous chunks that cover [0, count) without overlap, each chunk on its own
 /// thread, of which the calling thread is one; a pool may run several on one. There are at most
 /// threads_of(exec) chunks, and none smaller than grain_of(exec, grain) unless it is the only one, so that
@@ -135,25 +149,13 @@ inline void run_chunks(thread_executor* pool, std::size_t chunks, std::size_t co
 /// Threads that are started inherit the floating-point modes of the caller, others have their own.
 template <class Function>
 void parallel_for(cpu exec, std::size_t count, std::size_t grain, Function&& f) {
-    if (count == 0) {
-        return;
-    }
-    const std::size_t smallest = (std::max)(grain_of(exec, grain), std::size_t{1});
-    // A pool is not asked where there is nothing to divide.
-    const bool divides = exec.threads > 1 && count / smallest > 1;
-    const std::size_t chunks =
-        divides ? (std::min)(count / smallest, static_cast<std::size_t>(threads_of(exec))) : 1;
+    const std::size_t chunks = chunks_of(exec, count, grain);
     if (chunks == 1) {
         f(std::size_t{0}, count);
-        return;
+    } else if (chunks != 0) {
+        run_chunks(exec.pool, chunks, count, &run_chunk_of<std::remove_reference_t<Function>>,
+                   std::addressof(f));
     }
-    using work = std::remove_reference_t<Function>;
-    run_chunks(
-        exec.pool, chunks, count,
-        [](const void* it, std::size_t begin, std::size_t end) {
-            (*const_cast<work*>(static_cast<const work*>(it)))(begin, end);
-        },
-        std::addressof(f));
 }
 
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE

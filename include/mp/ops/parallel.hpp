@@ -24,14 +24,25 @@ MP_ALWAYS_INLINE void keep_order() {
 #endif
 }
 
+/// run_chunk_of() in the default modes of float arithmetic.
+template <class Work>
+void run_arithmetic_of(const void* work, std::size_t begin, std::size_t end) {
+    const default_floating_point_modes modes;
+    run_chunk_of<Work>(work, begin, end);
+}
+
 /// parallel_for with the default modes of float arithmetic in every task: threads may have been started in
 /// others.
 template <class Function>
 void parallel_arithmetic(cpu exec, std::size_t count, std::size_t grain, Function&& f) {
-    parallel_for(exec, count, grain, [&](std::size_t begin, std::size_t end) {
+    const std::size_t chunks = chunks_of(exec, count, grain);
+    if (chunks == 1) {
         const default_floating_point_modes modes;
-        f(begin, end);
-    });
+        f(std::size_t{0}, count);
+    } else if (chunks != 0) {
+        run_chunks(exec.pool, chunks, count, &run_arithmetic_of<std::remove_reference_t<Function>>,
+                   std::addressof(f));
+    }
 }
 
 /// The executors of the tasks of an op: with one thread, and the workspace of that thread.

@@ -56,13 +56,10 @@ template <class Kernel>
     }
 }
 
-/// The shape of a launch. Throws argument_error in the name of `function` for what no device can run.
-template <kernel Kernel>
-[[nodiscard]] launch_shape shape_of_launch(std::string_view function, const launch_size& size) {
-    constexpr int cluster = cluster_blocks_of<Kernel>();
-    static_assert(Kernel::threads > 0 && Kernel::threads % warp_size == 0 && Kernel::threads <= 1024,
-                  "mp: the threads of a block are a multiple of 32, at most 1024");
-    static_assert(cluster >= 1 && cluster <= 8, "mp: a cluster has one to eight blocks");
+/// The shape of a launch of blocks of so many threads, in clusters of so many blocks. Throws argument_error in the
+/// name of `function` for what no device can run.
+[[nodiscard]] inline launch_shape shape_of_launch(std::string_view function, const launch_size& size,
+                                                  int threads, int cluster) {
     // What a grid can have in its first dimension.
     constexpr std::ptrdiff_t most_blocks = 0x7FFF'FFFF;
     // sm_90 and sm_100 have the most: 227 KiB.
@@ -75,7 +72,23 @@ template <kernel Kernel>
         mp::detail::throw_argument(function, "size.shared_bytes", size.shared_bytes,
                                    "must be at most 227 KiB, which is all that a block can have");
     }
-    return {size.blocks, Kernel::threads, size.shared_bytes, cluster};
+    return {size.blocks, threads, size.shared_bytes, cluster};
+}
+
+/// Does not compile for a kernel that no device can run.
+template <kernel Kernel>
+constexpr void check_kernel() {
+    constexpr int cluster = cluster_blocks_of<Kernel>();
+    static_assert(Kernel::threads > 0 && Kernel::threads % warp_size == 0 && Kernel::threads <= 1024,
+                  "mp: the threads of a block are a multiple of 32, at most 1024");
+    static_assert(cluster >= 1 && cluster <= 8, "mp: a cluster has one to eight blocks");
+}
+
+/// The shape of a launch of a kernel.
+template <kernel Kernel>
+[[nodiscard]] launch_shape shape_of_launch(std::string_view function, const launch_size& size) {
+    check_kernel<Kernel>();
+    return shape_of_launch(function, size, Kernel::threads, cluster_blocks_of<Kernel>());
 }
 
 }  // namespace mp::simt::inline MP_ISA_NAMESPACE

@@ -100,6 +100,32 @@ private:
     std::unique_ptr<line[]> kernel_;
 };
 
+/// What the host has to know of a kernel.
+struct kernel_facts {
+    int threads;
+    int cluster_blocks;
+    int resident_blocks;
+    std::size_t bytes;
+    void (*thread)(const void* kernel, thread_state&);
+};
+
+/// A launch, which is the same for all kernels.
+template <arch Arch>
+void launch_grid(std::string_view function, const simulated_gpu<Arch>& gpu, const launch_size& size,
+                 const kernel_facts& facts, const void* kernel) {
+    const launch_shape shape = shape_of_launch(function, size, facts.threads, facts.cluster_blocks);
+    const host_settings settings{gpu.seed,         gpu.stack_bytes,
+                                 gpu.statistics,   function,
+                                 gpu.equal_writes, registers_at_launch(facts.threads, facts.resident_blocks)};
+    const cpu host{.threads = gpu.threads};
+    if (gpu.recorder != nullptr && gpu.recorder->recording()) {
+        gpu.recorder->add(std::make_unique<recorded_grid>(function, host, settings, gpu.checker, shape,
+                                                          facts.thread, kernel, facts.bytes));
+        return;
+    }
+    run_grid(function, host, settings, gpu.checker, shape, facts.thread, kernel);
+}
+
 }  // namespace mp::simt::detail::inline MP_ISA_NAMESPACE
 
 namespace mp::simt::inline MP_ISA_NAMESPACE {
@@ -121,23 +147,14 @@ namespace mp::simt::inline MP_ISA_NAMESPACE {
 ///     };
 ///     mp::simt::launch("fill", mp::simulated_gpu<mp::arch::sm_80>{}, {.blocks = 4}, fill{data, 1000});
 template <arch Arch, class Kernel>
-void launch(std::string_view function, simulated_gpu<Arch> exec, const launch_size& size,
+void launch(std::string_view function, const simulated_gpu<Arch>& exec, const launch_size& size,
             const Kernel& kernel) {
-    const launch_shape shape = shape_of_launch<Kernel>(function, size);
-    const detail::host_settings settings{
-        exec.seed,         exec.stack_bytes,
-        exec.statistics,   function,
-        exec.equal_writes, detail::registers_at_launch(Kernel::threads, resident_blocks_of<Kernel>())};
-    const cpu host{.threads = exec.threads};
-    if (exec.recorder != nullptr && exec.recorder->recording()) {
-        static_assert(alignof(Kernel) <= 128);
-        exec.recorder->add(std::make_unique<detail::recorded_grid>(function, host, settings, exec.checker,
-                                                                   shape, &detail::run_thread<Arch, Kernel>,
-                                                                   &kernel, sizeof kernel));
-        return;
-    }
-    detail::run_grid(function, host, settings, exec.checker, shape, &detail::run_thread<Arch, Kernel>,
-                     &kernel);
+    check_kernel<Kernel>();
+    static_assert(alignof(Kernel) <= 128);
+    static constexpr detail::kernel_facts facts{Kernel::threads, cluster_blocks_of<Kernel>(),
+                                                resident_blocks_of<Kernel>(), sizeof(Kernel),
+                                                &detail::run_thread<Arch, Kernel>};
+    detail::launch_grid(function, exec, size, facts, &kernel);
 }
 
 }  // namespace mp::simt::inline MP_ISA_NAMESPACE
