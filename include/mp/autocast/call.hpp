@@ -53,56 +53,46 @@ constexpr decltype(auto) run_kernel(const Op& tag, Arguments&&... arguments) {
     }
 }
 
-/// Calls the kernel on the adapted arguments and writes its results back. A floating-point result that the
-/// kernel returns is rounded like one that it writes to an array.
+/// Calls a kernel that returns something on the adapted arguments, and writes its results back. A floating-point
+/// result that the kernel returns is rounded like one that it writes to an array.
 template <class Plan, class Op, class Observer, class... Adaptors>
 constexpr auto call_kernel(const Op& tag, const Observer& observer, const Adaptors&... operands) {
-    static_assert(
-        requires { tag(operands.get()...); },
-        "mp::autocast: the call operator of the op does not take these arguments after the casts; "
-        "inputs have const elements, and outputs are marked by mp::autocast::out or in_out");
-    if constexpr (std::is_void_v<decltype(tag(operands.get()...))>) {
-        run_kernel(tag, operands.get()...);
-        (operands.finish(), ...);
-    } else {
-        auto result = run_kernel(tag, operands.get()...);
-        (operands.finish(), ...);
-        using result_type = decltype(result);
-        if constexpr (autocast::eligible<result_type> && autocast::eligible<typename Plan::output>) {
-            const auto rounded = static_cast<typename Plan::output>(result);
-            if constexpr (Observer::enabled && std::same_as<result_type, typename Plan::output>) {
-                const auto value = static_cast<float>(result);
-                observer.look_at(autocast::observed_call::returned, std::span(&value, 1),
-                                 autocast::value_origin::kernel);
-            } else if constexpr (Observer::enabled) {
-                if (observer.records()) {
-                    const auto before = static_cast<float>(result);
-                    const auto after = static_cast<float>(rounded);
-                    report_cast<result_type, typename Plan::output>(
-                        observer, autocast::observed_call::returned, autocast::cast_direction::output,
-                        std::span(&before, 1), std::span(&after, 1));
-                }
+    auto result = run_kernel(tag, operands.get()...);
+    (operands.finish(), ...);
+    using result_type = decltype(result);
+    if constexpr (autocast::eligible<result_type> && autocast::eligible<typename Plan::output>) {
+        const auto rounded = static_cast<typename Plan::output>(result);
+        if constexpr (Observer::enabled && std::same_as<result_type, typename Plan::output>) {
+            const auto value = static_cast<float>(result);
+            observer.look_at(autocast::observed_call::returned, std::span(&value, 1),
+                             autocast::value_origin::kernel);
+        } else if constexpr (Observer::enabled) {
+            if (observer.records()) {
+                const auto before = static_cast<float>(result);
+                const auto after = static_cast<float>(rounded);
+                report_cast<result_type, typename Plan::output>(observer, autocast::observed_call::returned,
+                                                                autocast::cast_direction::output,
+                                                                std::span(&before, 1), std::span(&after, 1));
             }
-            return rounded;
-        } else {
-            if constexpr (Observer::enabled && autocast::floating<result_type>) {
-                const auto value = static_cast<observed<result_type>>(result);
-                observer.look_at(autocast::observed_call::returned, std::span(&value, 1),
-                                 autocast::value_origin::kernel);
-            }
-            return result;
         }
+        return rounded;
+    } else {
+        if constexpr (Observer::enabled && autocast::floating<result_type>) {
+            const auto value = static_cast<observed<result_type>>(result);
+            observer.look_at(autocast::observed_call::returned, std::span(&value, 1),
+                             autocast::value_origin::kernel);
+        }
+        return result;
     }
 }
 
-/// Casts, calls and writes back as Plan says.
+/// Casts, calls and writes back as Plan says. In a region the caller has set the default modes already, for all
+/// plans.
 template <class Plan, std::size_t... Index, class Op, class Observer, class... Arguments>
 constexpr auto call_with_plan(std::index_sequence<Index...>, const Op& tag, const Observer& observer,
                               Arguments&... arguments) {
     using executor = std::remove_cvref_t<decltype(executor_among(arguments...))>;
     decltype(auto) exec = executor_among(arguments...);
-    // Gives back the memory of the casts.
-    const workspace::frame frame(workspace_of(exec));
     constexpr bool any_array = (is_array_operand<Arguments> || ...);
     // Braces, so that arguments are looked at in their order.
     const adaptor_list<
@@ -112,7 +102,19 @@ constexpr auto call_with_plan(std::index_sequence<Index...>, const Op& tag, cons
             computes_in_float<Op>(), typename quantised_format<typename Plan::quantising, Op, Index>::type,
             is_data<Arguments, any_array>, Observer, executor, Arguments>::type...>
         operands{{{exec, observer, Index, arguments}}...};
-    return call_kernel<Plan>(tag, observer, leaf<Index>(operands)...);
+    static_assert(
+        requires { tag(leaf<Index>(operands).get()...); },
+        "mp::autocast: the call operator of the op does not take these arguments after the casts; "
+        "inputs have const elements, and outputs are marked by mp::autocast::out or in_out");
+    if constexpr (!std::is_void_v<decltype(tag(leaf<Index>(operands).get()...))>) {
+        return call_kernel<Plan>(tag, observer, leaf<Index>(operands)...);
+    } else if constexpr (Observer::enabled) {
+        tag(leaf<Index>(operands).get()...);
+        (leaf<Index>(operands).finish(), ...);
+    } else {
+        run_kernel(tag, leaf<Index>(operands).get()...);
+        (leaf<Index>(operands).finish(), ...);
+    }
 }
 
 template <auto Reason>
@@ -139,6 +141,8 @@ constexpr auto call_in_category(const Op& tag, Arguments&... arguments) {
             "is, use the policy mp::autocast::off, or an override_op that lifts the ban");
     } else {
         using plan = decltype(checked_plan<Policy, Category, Op, std::remove_cvref_t<Arguments>...>());
+        // Gives back the memory of the casts.
+        const workspace::frame frame(workspace_of(executor_among(arguments...)));
         return call_with_plan<plan>(std::index_sequence_for<Arguments...>{}, tag, null_observer{},
                                     arguments...);
     }

@@ -163,12 +163,20 @@ void report_product(const region_decision& decision, const region_observer& obse
     }
 }
 
-/// The type of the result of a call under one of several plans.
+/// The type of the result of a call under one of several plans, of which the first casts nothing.
 template <class Plans, class Op, class... Arguments>
 struct result_of_plans;
-template <class... Plans, class Op, class... Arguments>
-struct result_of_plans<type_list<Plans...>, Op, Arguments...> {
-    using type = typename run_time_result<result_with_plan<Plans, Op, Arguments...>...>::type;
+template <class First, class... Plans, class Op, class... Arguments>
+struct result_of_plans<type_list<First, Plans...>, Op, Arguments...> {
+    using uncast = result_with_plan<First, Op, Arguments...>;
+    static constexpr auto find() {
+        if constexpr (std::is_void_v<uncast>) {
+            return std::type_identity<void>{};
+        } else {
+            return run_time_result<uncast, result_with_plan<Plans, Op, Arguments...>...>{};
+        }
+    }
+    using type = typename decltype(find())::type;
 };
 
 /// Calls the op under the plan with this index, of several that it returns something under.
@@ -181,23 +189,22 @@ Result call_one_of(std::size_t plan, std::index_sequence<Index...> indices, cons
     return static_cast<Result>(call_with_plan<Plan>(indices, tag, observer, arguments...));
 }
 
-/// Calls the op under the plan with this index.
-template <class Result, class... Plans, class Op, class... Arguments>
-Result call_plan(type_list<Plans...>, std::size_t index, const Op& tag, const region_observer& observer,
-                 Arguments&... arguments) {
-    constexpr std::index_sequence_for<Arguments...> indices;
-    if constexpr (std::is_void_v<Result>) {
-        std::size_t plan = 0;
-        static_cast<void>((
-            (plan++ == index && (call_with_plan<Plans>(indices, tag, observer, arguments...), true)) || ...));
-    } else {
-        return call_one_of<Result, Plans...>(index, indices, tag, observer, arguments...);
-    }
+/// The observer of a call in a region, or of one that is not cast, which has no entry.
+inline region_observer observer_of(const autocast_state* state, const region_decision& decision,
+                                   const plan_entry* entry, std::string_view op,
+                                   std::string_view (*argument)(std::size_t)) {
+    if (entry == nullptr) return {nullptr, nullptr, {}};
+    return {state->cache.get(),
+            state->ledger,
+            {op, argument, &decision, entry->types.compute, autocast_layer_path(), 0}};
 }
 
 /// Runs an op as the region has decided, if there is one.
-template <class Result, class Plans, class... Overrides, class Op, class... Arguments>
-Result call_in_region(const autocast_state* state, const Op& tag, Arguments&... arguments) {
+template <class Result, class... Overrides, class... Plans, std::size_t... Index, class Op,
+          class... Arguments>
+Result call_in_region(autocast::region_policy<Overrides...>, type_list<Plans...>, const plan_table& table,
+                      std::index_sequence<Index...> indices, const Op& tag, Arguments&... arguments) {
+    const autocast_state* const state = autocast_thread.state;
     region_decision decision;
     if (state != nullptr) {
         constexpr device_kind device = device_of_call<std::remove_cvref_t<Arguments>...>;
@@ -208,20 +215,27 @@ Result call_in_region(const autocast_state* state, const Op& tag, Arguments&... 
             decision = decide<op, device, Overrides...>(*state);
         }
     }
-    if (!decision.casts()) {
-        validate(tag, without_cache(arguments)...);
-        return call_plan<Result>(typename Plans::plans{}, 0, tag, region_observer(nullptr, nullptr, {}),
-                                 arguments...);
-    }
-    const plan_entry& entry = allowed_entry(Plans::table, decision, Op::name, banned_reason<Op>.view());
+    const plan_entry* const entry =
+        decision.casts() ? &allowed_entry(table, decision, Op::name, banned_reason<Op>.view()) : nullptr;
     validate(tag, without_cache(arguments)...);
-    const region_observer observer(
-        state->cache.get(), state->ledger,
-        {Op::name, &argument_name<Op>, &decision, entry.types.compute, autocast_layer_path(), 0});
-    const autocast_excluded kernel_is_not_cast_again;
+    const region_observer observer = observer_of(state, decision, entry, Op::name, &argument_name<Op>);
+    const autocast_excluded kernel_is_not_cast_again(entry != nullptr);
     if (observer.records())
-        report_product<Op>(decision, observer, entry.types.compute, without_cache(arguments)...);
-    return call_plan<Result>(typename Plans::plans{}, entry.plan, tag, observer, arguments...);
+        report_product<Op>(decision, observer, entry->types.compute, without_cache(arguments)...);
+    const std::size_t plan = entry == nullptr ? 0 : entry->plan;
+    // Gives back the memory of the casts.
+    const workspace::frame frame(workspace_of(executor_among(arguments...)));
+    if constexpr (std::is_void_v<Result>) {
+        using modes_of_op = std::conditional_t<computes_in_float<Op>(), default_floating_point_modes,
+                                               any_floating_point_modes>;
+        const modes_of_op modes;
+        using call_function =
+            void (*)(std::index_sequence<Index...>, const Op&, const region_observer&, Arguments&...);
+        static constexpr call_function calls[] = {&call_with_plan<Plans>...};
+        calls[plan](indices, tag, observer, arguments...);
+    } else {
+        return call_one_of<Result, Plans...>(plan, indices, tag, observer, arguments...);
+    }
 }
 
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE
@@ -244,17 +258,25 @@ template <class Policy, op Op, class... Arguments>
     requires detail::follows_region<Policy>
 auto call(const Op& tag, Arguments&&... arguments) {
     detail::check_operands(tag, arguments...);
-    return [&]<class... Overrides>(region_policy<Overrides...>) {
-        using plans = detail::plans_of_call<Op, std::remove_reference_t<Arguments>...>;
-        using result = typename detail::result_of_plans<typename plans::plans, Op,
-                                                        std::remove_reference_t<Arguments>...>::type;
+    using plans = detail::plans_of_call<Op, std::remove_reference_t<Arguments>...>;
+    using result = typename detail::result_of_plans<typename plans::plans, Op,
+                                                    std::remove_reference_t<Arguments>...>::type;
+    constexpr std::index_sequence_for<Arguments...> indices;
+    if constexpr (std::is_void_v<result>) {
+        {
+            const detail::write_watch::silence inside;
+            detail::call_in_region<result>(Policy{}, typename plans::plans{}, plans::table, indices, tag,
+                                           arguments...);
+        }
+        (detail::tell_written(arguments), ...);
+    } else {
         return detail::call_and_tell(
             [&] {
-                return detail::call_in_region<result, plans, Overrides...>(detail::autocast_thread.state, tag,
-                                                                           arguments...);
+                return detail::call_in_region<result>(Policy{}, typename plans::plans{}, plans::table,
+                                                      indices, tag, arguments...);
             },
             arguments...);
-    }(Policy{});
+    }
 }
 
 /// call<by_region>, or with overrides call<region_policy<Overrides...>>: see there.

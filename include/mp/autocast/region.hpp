@@ -103,10 +103,13 @@ struct autocast_thread_state {
 };
 inline constinit thread_local autocast_thread_state autocast_thread{};
 
-/// Turns autocast off as long as it lives: what an op's kernel calls is not cast again.
+/// Turns autocast off as long as it lives, if it excludes: what the kernel of an op that is cast calls is not cast
+/// again.
 class autocast_excluded {
 public:
-    autocast_excluded() noexcept : outer_(std::exchange(autocast_thread.state, nullptr)) {}
+    explicit autocast_excluded(bool excludes = true) noexcept : outer_(autocast_thread.state) {
+        if (excludes) autocast_thread.state = nullptr;
+    }
     ~autocast_excluded() { autocast_thread.state = outer_; }
     autocast_excluded(const autocast_excluded&) = delete;
     autocast_excluded& operator=(const autocast_excluded&) = delete;
