@@ -292,6 +292,55 @@ TEST_CASE("gemm: small products by any kernel have the bits of the model") {
     check_model<mp::float8_e4m3fn, mp::half, kernel>(problems, true);
 }
 
+/// Multiplies small integers with second outputs on the device and on the CPU, and compares everything.
+template <mp::gpu_gemm_kernel Kernel>
+void check_second_outputs(generator& random, const problem& p, mp::storage_order c_order,
+                          mp::storage_order order, bool aligned) {
+    mp::unique_cuda_stream stream;
+    const auto draw = [&] { return static_cast<float>(std::uniform_int_distribution<int>(-3, 3)(random)); };
+    matrix<mp::bfloat16> a(stream, p.rows, p.k, orders[0], aligned, draw);
+    matrix<mp::bfloat16> b(stream, p.k, p.columns, orders[1], aligned, draw);
+    matrix<mp::float8_e4m3fn> c(stream, p.rows, p.columns, c_order, aligned, draw);
+    matrix<mp::bfloat16> before(stream, p.rows, p.columns, order, aligned, draw);
+    std::vector<float> bias(static_cast<std::size_t>(p.columns));
+    for (float& value : bias) value = draw();
+    const std::vector<float> scale(1, 0.7F);
+    const mp::device_buffer<float> device_bias(stream, bias);
+    const mp::device_buffer<float> device_scale(stream, scale);
+    mp::device_buffer<float> device_amax(stream, std::vector<float>(1, 0.0F));
+    float amax = 0;
+    const auto layer = [](std::span<const float> terms, mp::matrix_view<mp::bfloat16> to, float* largest,
+                          const float* factor) {
+        return mp::compose(mp::compose(mp::bias_per_column(terms), mp::store_auxiliary(to)),
+                           mp::compose(mp::compose(mp::silu_epilogue{}, mp::amax_into(largest)),
+                                       mp::quantize_to<mp::float8_e4m3fn>(factor)));
+    };
+    mp::gemm<Kernel>(stream.get(), p.alpha, a.device(), b.device(), p.beta, c.device(),
+                     layer(device_bias.span(), before.device(), device_amax.data(), device_scale.data()));
+    mp::gemm(mp::cpu{}, p.alpha, a.host(), b.host(), p.beta, c.host(),
+             layer(bias, before.host(), &amax, scale.data()));
+    const auto codes = c.on_device.to_host(stream);
+    const auto values = before.on_device.to_host(stream);
+    CAPTURE(p.rows);
+    CAPTURE(p.columns);
+    CAPTURE(aligned);
+    CHECK(std::memcmp(codes.data(), c.values.data(), codes.size()) == 0);
+    CHECK(std::memcmp(values.data(), before.values.data(), values.size() * sizeof(mp::bfloat16)) == 0);
+    CHECK(device_amax.to_host(stream)[0] == amax);
+}
+
+TEST_CASE("gemm: second outputs by any kernel have the bits of the CPU") {
+    generator random(9);
+    constexpr auto mma = mp::gpu_gemm_kernel::mma;
+    constexpr auto wgmma = mp::gpu_gemm_kernel::prefer_wgmma;
+    for (const auto order : orders) {
+        check_second_outputs<mma>(random, {37, 45, 40, 1.0F, 0.5F}, order, orders[0], false);
+        check_second_outputs<mma>(random, {64, 64, 32}, orders[0], order, true);
+        check_second_outputs<wgmma>(random, {130, 136, 72}, order, orders[1], true);
+    }
+    check_second_outputs<wgmma>(random, {128, 128, 64, 1.0F, 0.5F}, orders[0], orders[0], true);
+}
+
 TEST_CASE("gemm: wmma and mma.sync have the same bits") {
     generator random(10);
     mp::unique_cuda_stream stream;

@@ -79,9 +79,7 @@ void gemm_batched(cpu exec, std::ptrdiff_t count, float alpha, matrix_batch<A> a
     if (count < 0) detail::throw_argument(function, "count", count, "must not be negative");
     if (count == 0) return;
     detail::check_batch(function, count, a, b, c);
-    if constexpr (requires { epilogue.validate(c.first.rows, c.first.columns); }) {
-        epilogue.validate(c.first.rows, c.first.columns);
-    }
+    detail::validate_batch_epilogue(epilogue, c.first);
     static_cast<void>(detail::isa_of(function, exec));
 
     cpu inner = exec;

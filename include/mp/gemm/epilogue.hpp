@@ -9,6 +9,7 @@
 #include <mp/detail/view_extent.hpp>
 #include <mp/error.hpp>
 #include <mp/format/float_arithmetic.hpp>
+#include <mp/gemm/epilogue_runs.hpp>
 #include <mp/matrix_view.hpp>
 #include <mp/rules/elementwise.hpp>
 #include <mp/simd/processor.hpp>
@@ -25,9 +26,10 @@ namespace mp::inline MP_ISA_NAMESPACE {
 /// A function object that can end a matrix product: called as epilogue(value, row, column) once for every
 /// element of C, with value = alpha * (A B) + beta * C in float and the coordinate of the element, and
 /// returning the float that is rounded to the element type of C. Calls come in no fixed order and from
-/// several threads at once through one const reference. It must not read or write C. For a product on a CUDA
-/// device it is also trivially copyable, callable in device code, and refers to device memory only; the
-/// epilogues below are, if the bias lies in device memory.
+/// several threads at once through one const reference. It must not read or write C; what it writes elsewhere it
+/// refers to, as the epilogues of <mp/gemm/epilogue_outputs.hpp> do. For a product on a CUDA device it is also trivially
+/// copyable, callable in device code, and refers to device memory only; the library's epilogues are, if
+/// bias, scales and outputs lie in device memory.
 ///
 /// An epilogue may have a member validate(rows, columns), which mp::gemm calls with the shape of C before it
 /// writes anything, and which throws mp::argument_error when the epilogue cannot serve that shape. And it may
@@ -54,65 +56,6 @@ struct activation_epilogue {
         map_floats<Function>(best_instruction_set(), static_cast<std::size_t>(count), values, from);
     }
 };
-
-/// values[j] += terms[j], each as a float, for `count` neighbours.
-template <class Value>
-void add_terms_to_run(float* values, std::ptrdiff_t count, const Value* terms) {
-    if constexpr (std::is_same_v<Value, float>) {
-        const float* const from = values;
-        map_floats<sum_function>(best_instruction_set(), static_cast<std::size_t>(count), values, from,
-                                 terms);
-    } else {
-        for (std::ptrdiff_t j = 0; j < count; ++j) {
-            values[j] = float_add(values[j], static_cast<float>(terms[j]));
-        }
-    }
-}
-
-/// Calls the epilogue on values that lie in a row of C from (row, column) on, or in a column where `down`: by
-/// its member apply(values, count, row, column, down) if it has one.
-template <class Epilogue>
-void apply_to_run(const Epilogue& epilogue, float* values, std::ptrdiff_t count, std::ptrdiff_t row,
-                  std::ptrdiff_t column, bool down) {
-    if constexpr (requires { epilogue.apply(values, count, row, column, down); }) {
-        epilogue.apply(values, count, row, column, down);
-    } else if (down) {
-        for (std::ptrdiff_t j = 0; j < count; ++j) values[j] = epilogue(values[j], row + j, column);
-    } else {
-        for (std::ptrdiff_t j = 0; j < count; ++j) values[j] = epilogue(values[j], row, column + j);
-    }
-}
-
-/// Runs of `count` values, `stride` apart: rows of C from (row, column) on, or columns where `down`.
-struct epilogue_runs {
-    float* values;
-    std::ptrdiff_t stride;
-    std::ptrdiff_t runs;
-    std::ptrdiff_t count;
-    std::ptrdiff_t row;
-    std::ptrdiff_t column;
-    bool down;
-
-    /// Calls f(values, row, column) for every run.
-    template <class Function>
-    void for_each(Function f) const {
-        for (std::ptrdiff_t i = 0; i < runs; ++i) {
-            f(values + i * stride, down ? row : row + i, down ? column + i : column);
-        }
-    }
-};
-
-/// The same for runs. An epilogue of this file may have a member apply_runs(runs) that says whether it has
-/// served them at once, which saves the calls for each.
-template <class Epilogue>
-void apply_to_runs(const Epilogue& epilogue, const epilogue_runs& all) {
-    if constexpr (requires { epilogue.apply_runs(all); }) {
-        if (epilogue.apply_runs(all)) return;
-    }
-    all.for_each([&](float* values, std::ptrdiff_t row, std::ptrdiff_t column) {
-        apply_to_run(epilogue, values, all.count, row, column, all.down);
-    });
-}
 
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE
 
@@ -376,6 +319,13 @@ struct epilogue_chain {
         if constexpr (requires { first.validate(rows, columns); }) first.validate(rows, columns);
         if constexpr (requires { second.validate(rows, columns); }) second.validate(rows, columns);
     }
+
+    /// Lets both parts check that what they write does not overlap C.
+    void check_outputs(const detail::view_extent& c) const {
+        if constexpr (detail::stores_matrix<First>) first.check_outputs(c);
+        if constexpr (detail::stores_matrix<Second>) second.check_outputs(c);
+    }
+    static constexpr bool stores_matrix = detail::stores_matrix<First> || detail::stores_matrix<Second>;
 
     /// Whether what it returns is a product, which compilers could fuse with a sum behind it.
     static constexpr bool ends_in_product = requires { requires Second::ends_in_product; };

@@ -156,7 +156,7 @@ void gemm_checked(cpu exec, float alpha, matrix_view<A> a, matrix_view<B> b, con
                   float beta, matrix_view<C> c, const Epilogue& epilogue, gemm_workspace* workspace) {
     using a_value = std::remove_const_t<A>;
     using b_value = std::remove_const_t<B>;
-    if constexpr (requires { epilogue.validate(c.rows, c.columns); }) epilogue.validate(c.rows, c.columns);
+    validate_epilogue(epilogue, c);
     if (c.rows == 0 || c.columns == 0) return;
     const instruction_set isa = isa_of("mp::gemm", exec);
     const tile_output output =

@@ -71,7 +71,7 @@ void gemm_scaled(cpu exec, float alpha, matrix_view<A> a, const k_block_scales& 
     detail::check_threads(function, exec);
     detail::check_scaled_product(function, detail::extent_of(a), a_scales, detail::extent_of(b), b_scales,
                                  detail::extent_of(c));
-    if constexpr (requires { epilogue.validate(c.rows, c.columns); }) epilogue.validate(c.rows, c.columns);
+    detail::validate_epilogue(epilogue, c);
     const instruction_set isa = detail::isa_of(function, exec);
     if (c.rows == 0 || c.columns == 0) return;
     const detail::tile_output output =

@@ -94,7 +94,7 @@ void check_gpu_product(std::string_view function, const matrix_view<A>& a, const
     static_assert(std::is_trivially_copyable_v<Epilogue>,
                   "mp::gemm on a GPU: the epilogue is copied to the device byte by byte");
     check_product(function, extent_of(a), extent_of(b), extent_of(c));
-    if constexpr (requires { epilogue.validate(c.rows, c.columns); }) epilogue.validate(c.rows, c.columns);
+    validate_epilogue(epilogue, c);
 }
 
 /// Throws unless the plan is for these matrices and has its workspace.
@@ -201,7 +201,7 @@ void multiply_mixed(const Executor& exec, float alpha, matrix_view<A> a, matrix_
     static_assert(std::is_trivially_copyable_v<Epilogue>,
                   "mp::gemm on a GPU: the epilogue is copied to the device byte by byte");
     check_product(function, extent_of(a), extent_of(b), extent_of(c));
-    if constexpr (requires { epilogue.validate(c.rows, c.columns); }) epilogue.validate(c.rows, c.columns);
+    validate_epilogue(epilogue, c);
     const gpu_properties gpu = properties_of(exec);
     if (gpu.capability < 80) {
         if constexpr (widens_to_float<A> && widens_to_float<B>) {
@@ -390,9 +390,7 @@ void gemm_batched(const Executor& exec, const gpu_gemm_plan& plan, float alpha, 
     constexpr std::string_view function = "mp::gemm_batched";
     if (plan.batch == 0) return;
     detail::check_batch(function, plan.batch, a, b, c);
-    if constexpr (requires { epilogue.validate(c.first.rows, c.first.columns); }) {
-        epilogue.validate(c.first.rows, c.first.columns);
-    }
+    detail::validate_batch_epilogue(epilogue, c.first);
     detail::check_plan<Kernel, Executor, a_value>(function, exec, plan, c.first.rows, c.first.columns,
                                                   a.first.columns, plan.batch, workspace.size());
     if (c.first.rows == 0 || c.first.columns == 0) return;

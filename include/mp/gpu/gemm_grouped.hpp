@@ -196,7 +196,7 @@ void gemm_grouped_m(const Executor& exec, float alpha, matrix_view<A> a, matrix_
     const std::ptrdiff_t groups = detail::check_group_offsets(function, offsets);
     detail::check_row_groups(function, groups, a, b, c);
     detail::check_row_major_groups(function, "c.order", c.order);
-    if constexpr (requires { epilogue.validate(c.rows, c.columns); }) epilogue.validate(c.rows, c.columns);
+    detail::validate_epilogue(epilogue, c);
     if (c.rows == 0 || c.columns == 0 || groups == 0) return;
     using a_value = std::remove_const_t<A>;
     using b_value = std::remove_const_t<B>;
@@ -220,9 +220,7 @@ void gemm_masked(const Executor& exec, float alpha, matrix_batch<A> a, matrix_ba
     if (groups == 0) return;
     detail::check_batch(function, groups, a, b, c);
     detail::check_row_major_groups(function, "c.first.order", c.first.order);
-    if constexpr (requires { epilogue.validate(c.first.rows, c.first.columns); }) {
-        epilogue.validate(c.first.rows, c.first.columns);
-    }
+    detail::validate_batch_epilogue(epilogue, c.first);
     if (c.first.rows == 0 || c.first.columns == 0) return;
     using a_value = std::remove_const_t<A>;
     using b_value = std::remove_const_t<B>;
@@ -245,9 +243,7 @@ void gemm_grouped_k(const Executor& exec, float alpha, matrix_view<A> a, matrix_
     const gpu_properties gpu = detail::check_grouped_device<Kernel, A, B, Epilogue>(function, exec);
     const std::ptrdiff_t groups = detail::check_group_offsets(function, offsets);
     detail::check_k_groups(function, groups, a, b, c);
-    if constexpr (requires { epilogue.validate(c.first.rows, c.first.columns); }) {
-        epilogue.validate(c.first.rows, c.first.columns);
-    }
+    detail::validate_batch_epilogue(epilogue, c.first);
     if (c.first.rows == 0 || c.first.columns == 0 || groups == 0) return;
     using a_value = std::remove_const_t<A>;
     using b_value = std::remove_const_t<B>;

@@ -45,7 +45,7 @@ void multiply_integers_on_gpu(const Executor& exec, float alpha, matrix_view<A> 
     static_assert(std::is_trivially_copyable_v<Epilogue>,
                   "mp::gemm on a GPU: the epilogue is copied to the device byte by byte");
     check_product(function, extent_of(a), extent_of(b), extent_of(c));
-    if constexpr (requires { epilogue.validate(c.rows, c.columns); }) epilogue.validate(c.rows, c.columns);
+    validate_epilogue(epilogue, c);
     const gpu_properties gpu = properties_of(exec);
     if (gpu.capability < 80) {
         throw_argument(function, "exec's capability", gpu.capability,

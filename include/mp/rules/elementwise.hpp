@@ -10,6 +10,7 @@
 #include <mp/simd/vec.hpp>
 
 #include <cstddef>
+#include <cstdint>
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
@@ -61,6 +62,28 @@ inline void add_to_each_run(instruction_set isa, float* values, std::ptrdiff_t s
                             std::size_t count, const float* terms) {
     const auto kernel = MP_SELECT_TARGET(isa, &portable_vectors::add_to_each_run, add_to_each_run);
     kernel(values, stride, runs, count, terms);
+}
+
+/// The bits of the largest magnitude in runs.
+[[nodiscard]] inline std::uint32_t largest_magnitude_of_runs(instruction_set isa, const float* values,
+                                                             std::ptrdiff_t stride, std::ptrdiff_t runs,
+                                                             std::size_t count) {
+    const auto kernel =
+        MP_SELECT_TARGET(isa, &portable_vectors::largest_magnitude_of_runs, largest_magnitude_of_runs);
+    return kernel(values, stride, runs, count);
+}
+/// Multiplies runs by a scale for a format whose largest number is `largest`, and in which they then are.
+inline void multiply_and_saturate_runs(instruction_set isa, float* values, std::ptrdiff_t stride,
+                                       std::ptrdiff_t runs, std::size_t count, float scale, float largest) {
+    const auto kernel =
+        MP_SELECT_TARGET(isa, &portable_vectors::multiply_and_saturate_runs, multiply_and_saturate_runs);
+    kernel(values, stride, runs, count, scale, largest);
+}
+/// The same of one float.
+MP_HOST_DEVICE MP_ALWAYS_INLINE float multiply_and_saturate(float x, float scale, float largest) {
+    return single_lane::multiply_and_saturate(single_lane::broadcast(x), single_lane::broadcast(scale),
+                                              largest)
+        .value;
 }
 
 /// sums[i] += x[i] for arrays.

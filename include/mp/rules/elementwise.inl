@@ -95,6 +95,58 @@ inline void add_to_each_run(float* values, std::ptrdiff_t stride, std::ptrdiff_t
     }
 }
 
+/// The bits of the largest magnitude in runs of `count` floats, `stride` apart.
+inline std::uint32_t largest_magnitude_of_runs(const float* values, std::ptrdiff_t stride,
+                                               std::ptrdiff_t runs, std::size_t count) {
+    vec<std::int32_t> largest = as_int32(broadcast(0.0F));
+    for (std::ptrdiff_t r = 0; r < runs; ++r, values += stride) {
+        for (std::size_t i = 0; i < count; i += lanes) {
+            const std::size_t rest = count - i;
+            const vec<float> x = rest >= lanes ? load(values + i) : load_partial(values + i, rest);
+            largest = (max)(largest, as_int32(as_uint32(x) & 0x7fff'ffffU));
+        }
+    }
+    return static_cast<std::uint32_t>(reduce_max(largest));
+}
+
+/// x scale, at most `largest` in magnitude, to be rounded to a format of up to 22 significant bits, whose smallest number
+/// is above 2^-99. NaN stays.
+///
+/// Rounded to odd, so that the rounding to nearest that follows gives what it would give for the exact product (S. Boldo
+/// and G. Melquiond, "Emulation of FMA and correctly rounded sums: proved algorithms using rounding to odd",
+/// 2008). The error of a product from 2^-102 on is a float; smaller products become zero, whatever their error.
+MP_HOST_DEVICE MP_ALWAYS_INLINE vec<float> multiply_and_saturate(vec<float> x, vec<float> scale,
+                                                                 float largest) {
+    const vec<float> product = mul(x, scale);
+    const vec<std::uint32_t> bits = as_uint32(product);
+    const vec<std::uint32_t> error = as_uint32(fma(x, scale, as_float(bits ^ 0x8000'0000U)));
+    // Where it is even, the exact product lies between it and its neighbour on the side of the error, which is odd.
+    const vec<std::uint32_t> neighbour = bits + 1U - ((bits ^ error) >> 31 << 1);
+    const vec<float> exact_or_odd = select((error << 1) == 0, product, as_float(neighbour));
+    const vec<float> odd = select((bits & 1U) == 0, exact_or_odd, product);
+    const vec<std::uint32_t> magnitude = bits & 0x7fff'ffffU;
+    const vec<float> limit = as_float(as_uint32(broadcast(largest)) | (bits & 0x8000'0000U));
+    const vec<float> limited = select(magnitude > 0x7f80'0000U, product, limit);
+    return select(magnitude < as_uint32(broadcast(largest)), odd, limited);
+}
+/// The same for runs.
+inline void multiply_and_saturate_runs(float* values, std::ptrdiff_t stride, std::ptrdiff_t runs,
+                                       std::size_t count, float scale, float largest) {
+    const vec<float> factor = broadcast(scale);
+    for (std::ptrdiff_t r = 0; r < runs; ++r, values += stride) {
+        for (std::size_t i = 0; i < count; i += lanes) {
+            const std::size_t rest = count - i;
+            const vec<float> y = multiply_and_saturate(
+                rest >= lanes ? load(values + i) : load_partial(values + i, rest), factor, largest);
+            if (rest < lanes) {
+                store_partial(values + i, y, rest);
+            } else {
+                store(values + i, y);
+            }
+        }
+    }
+}
+
 /// to[i] = a x[i] + b y[i]. The products are exact in double, and the sum is rounded to double and then to
 /// float, so that fused operations change nothing.
 inline void scale_and_add_arrays(std::size_t count, float* to, const float* x, float a, const float* y,

@@ -35,7 +35,7 @@ void compute_emulated(std::string_view function, const emulated<Arch, Accumulato
         throw_argument(function, "exec.promotion_interval", exec.promotion_interval,
                        "must be zero or a positive multiple of 32");
     }
-    if constexpr (requires { epilogue.validate(c.rows, c.columns); }) epilogue.validate(c.rows, c.columns);
+    validate_epilogue(epilogue, c);
     const instruction_set isa = isa_of(function, host);
     if (c.rows == 0 || c.columns == 0) return;
 

@@ -9,6 +9,7 @@
 #include <mp/gpu/chunks.hpp>
 #include <mp/gpu/gemm/output.hpp>
 #include <mp/gpu/gemm/problem.hpp>
+#include <mp/gpu/gemm/tile_epilogue.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -35,13 +36,14 @@ template <class Thread, class Output, class Epilogue>
 MP_HOST_DEVICE MP_ALWAYS_INLINE void finish_integers(Thread thread,
                                                      const product_output<Output, Epilogue>& output,
                                                      const float (&bits)[output_chunk<Output>],
-                                                     std::ptrdiff_t row, std::ptrdiff_t column) {
+                                                     std::ptrdiff_t row, std::ptrdiff_t column,
+                                                     tile_state<Epilogue>& state) {
     constexpr int count = output_chunk<Output>;
     if constexpr (!std::is_same_v<Output, std::int32_t>) {
         float product[std::size_t{count}];
         MP_UNROLL
         for (int i = 0; i < count; ++i) product[i] = static_cast<float>(bit_cast<std::int32_t>(bits[i]));
-        finish_chunk(thread, output, product, row, column);
+        finish_chunk(thread, output, product, row, column, state);
     } else {
         using values_of_chunk = chunk<std::int32_t, count>;
         if (row >= output.rows || column >= output.columns) return;

@@ -364,6 +364,7 @@ private:
         constexpr int chunks_across = tile::warp_columns / count;
         const simt::shared_pointer<float> epilogue_tile{
             static_cast<std::uint32_t>(thread.warp() * epilogue_tile_bytes)};
+        tile_state<End> state;
         MP_UNROLL
         for (int i = 0; i < tile::warp_rows / epilogue_tile_rows; ++i) {
             Policy::store_epilogue_tile(thread, sum, i, epilogue_tile, epilogue_tile_pitch);
@@ -379,13 +380,14 @@ private:
                                    product);
                 const std::ptrdiff_t row_of_chunk = row + i * epilogue_tile_rows + tile_row;
                 if constexpr (has_integer_sums<Policy>) {
-                    finish_integers(thread, c, product, row_of_chunk, column + position);
+                    finish_integers(thread, c, product, row_of_chunk, column + position, state);
                 } else {
-                    finish_chunk(thread, c, product, row_of_chunk, column + position);
+                    finish_chunk(thread, c, product, row_of_chunk, column + position, state);
                 }
             }
             thread.sync_warp();
         }
+        tile_epilogue<End>::finish(thread, c.epilogue, state);
     }
 };
 

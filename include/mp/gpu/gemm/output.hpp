@@ -8,8 +8,9 @@
 #include <mp/format/float_arithmetic.hpp>
 #include <mp/gemm/epilogue.hpp>
 #include <mp/gpu/chunks.hpp>
-#include <mp/gpu/convert_chunks.hpp>
 #include <mp/gpu/gemm/problem.hpp>
+#include <mp/gpu/gemm/round_results.hpp>
+#include <mp/gpu/gemm/tile_epilogue.hpp>
 #include <mp/simt/shared_pointer.hpp>
 
 #include <cstddef>
@@ -57,7 +58,8 @@ template <class Thread, class Output, class Epilogue>
 MP_HOST_DEVICE MP_KERNEL_INLINE void finish_chunk(Thread thread,
                                                   const product_output<Output, Epilogue>& output,
                                                   const float (&product)[output_chunk<Output>],
-                                                  std::ptrdiff_t row, std::ptrdiff_t column) {
+                                                  std::ptrdiff_t row, std::ptrdiff_t column,
+                                                  tile_state<Epilogue>& state) {
     constexpr int count = output_chunk<Output>;
     using output_values = chunk<Output, count>;
     if (row >= output.rows || column >= output.columns) return;
@@ -74,14 +76,26 @@ MP_HOST_DEVICE MP_KERNEL_INLINE void finish_chunk(Thread thread,
             }
         }
     }
-    MP_UNROLL
-    for (int i = 0; i < count; ++i) {
-        if (column + i < output.columns) {
-            const float value = scale_product(output, product[i], static_cast<float>(values.values[i]));
-            const std::ptrdiff_t epilogue_row = output.swapped ? column + i : row;
-            const std::ptrdiff_t epilogue_column = output.swapped ? row : column + i;
-            values.values[i] = static_cast<Output>(output.epilogue(value, epilogue_row, epilogue_column));
+    if constexpr (is_pointwise<Epilogue>) {
+        MP_UNROLL
+        for (int i = 0; i < count; ++i) {
+            if (column + i < output.columns) {
+                const float value = scale_product(output, product[i], static_cast<float>(values.values[i]));
+                const std::ptrdiff_t epilogue_row = output.swapped ? column + i : row;
+                const std::ptrdiff_t epilogue_column = output.swapped ? row : column + i;
+                values.values[i] = static_cast<Output>(output.epilogue(value, epilogue_row, epilogue_column));
+            }
         }
+    } else {
+        chunk<float, count> ended;
+        MP_UNROLL
+        for (int i = 0; i < count; ++i) {
+            ended.values[i] = scale_product(output, product[i], static_cast<float>(values.values[i]));
+        }
+        tile_epilogue<Epilogue>::apply(
+            thread, output.epilogue, state, ended,
+            chunk_in_c::of(output.swapped, row, column, left_of(output.columns - column, count)));
+        values = round_results<Output>(ended);
     }
     if (whole) {
         thread.store(reinterpret_cast<output_values*>(c), values);
@@ -89,62 +103,6 @@ MP_HOST_DEVICE MP_KERNEL_INLINE void finish_chunk(Thread thread,
         for (int i = 0; i < count; ++i) {
             if (column + i < output.columns) thread.store(c + i, values.values[i]);
         }
-    }
-}
-
-/// Two products of floats rounded to the type of C.
-///
-/// On devices the instruction does the whole conversion to half and bfloat16: what it does otherwise than
-/// the core are NaNs, of which it makes 0x7FFF, and the NaN of a product is 0x7FFFFFFF there, which has all
-/// bits of the payload and becomes 0x7FFF here, too.
-template <class Output>
-[[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE chunk<Output, 2> round_products(float first, float second) {
-    if constexpr (std::is_same_v<Output, float>) {
-        return {{first, second}};
-    } else {
-#if MP_DEVICE_CODE
-        if constexpr (sizeof(Output) == 2 && has_device_instructions<typename Output::format>) {
-            return bit_cast<chunk<Output, 2>>(
-                device_round_pair<typename Output::format>(first, second, false));
-        }
-#endif
-        if constexpr (sizeof(Output) <= 2 && fast_path_in<typename Output::format, float>) {
-            const packed2<Output> pair(first, second);
-            return {{pair.first(), pair.second()}};
-        } else {
-            return {{static_cast<Output>(first), static_cast<Output>(second)}};
-        }
-    }
-}
-
-/// Results of any kind rounded to the type of C. On devices NaNs, whose payloads are to be kept, are looked for
-/// in all of them at once: the largest of them is NaN if one is.
-template <class Output, int Count>
-[[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE chunk<Output, Count> round_results(
-    const chunk<float, Count>& results) {
-    if constexpr (std::is_same_v<Output, float>) {
-        return results;
-    } else {
-#if MP_DEVICE_CODE && __CUDA_ARCH__ >= 800
-        if constexpr (sizeof(Output) == 2 && has_device_instructions<typename Output::format>) {
-            float largest = results.values[0];
-            MP_UNROLL
-            for (int i = 1; i < Count; ++i) {
-                asm("max.NaN.f32 %0, %0, %1;" : "+f"(largest) : "f"(results.values[i]));
-            }
-            if (!device_has_nan(largest, largest)) {
-                chunk<Output, Count> rounded;
-                MP_UNROLL
-                for (int i = 0; i < Count; i += 2) {
-                    const auto pair = round_products<Output>(results.values[i], results.values[i + 1]);
-                    rounded.values[i] = pair.values[0];
-                    rounded.values[i + 1] = pair.values[1];
-                }
-                return rounded;
-            }
-        }
-#endif
-        return nearest_conversion{}.convert<Output>(results, 0);
     }
 }
 
@@ -193,15 +151,12 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE void finish_inner_chunk(Thread thread,
                                                         const product_output<Output, Epilogue>& output,
                                                         const float (&product)[output_chunk<Output>],
                                                         const chunk<Output, output_chunk<Output>>& c,
-                                                        std::ptrdiff_t row, std::ptrdiff_t column) {
+                                                        std::ptrdiff_t row, std::ptrdiff_t column,
+                                                        tile_state<Epilogue>& state) {
     constexpr int count = output_chunk<Output>;
     chunk<float, count> ended = scale_products(output, product, c);
-    MP_UNROLL
-    for (int i = 0; i < count; ++i) {
-        const std::ptrdiff_t epilogue_row = output.swapped ? column + i : row;
-        const std::ptrdiff_t epilogue_column = output.swapped ? row : column + i;
-        ended.values[i] = output.epilogue(ended.values[i], epilogue_row, epilogue_column);
-    }
+    tile_epilogue<Epilogue>::apply(thread, output.epilogue, state, ended,
+                                   chunk_in_c::of(output.swapped, row, column, count));
     thread.store(chunk_at<count>(output.data + (row * output.stride + column)), round_results<Output>(ended));
 }
 

@@ -8,6 +8,7 @@
 #include <mp/gpu/chunks.hpp>
 #include <mp/gpu/gemm/output.hpp>
 #include <mp/gpu/gemm/problem.hpp>
+#include <mp/gpu/gemm/tile_epilogue.hpp>
 
 #include <cstddef>
 
@@ -35,9 +36,19 @@ struct split_sum_kernel {
     MP_ANY_EXECUTION_SPACE
     template <class Thread>
     MP_HOST_DEVICE void operator()(Thread thread) const {
+        tile_state<Epilogue> state;
         const std::ptrdiff_t number = thread.block() * threads + thread.index();
+        if (number / chunks_across() < c.rows * batch) finish_number(thread, number, state);
+        tile_epilogue<Epilogue>::finish(thread, c.epilogue, state);
+    }
+
+private:
+    /// Ends the chunk of this number.
+    MP_ANY_EXECUTION_SPACE
+    template <class Thread>
+    MP_HOST_DEVICE MP_ALWAYS_INLINE void finish_number(Thread thread, std::ptrdiff_t number,
+                                                       tile_state<Epilogue>& state) const {
         const std::ptrdiff_t output_row = number / chunks_across();
-        if (output_row >= c.rows * batch) return;
         const std::ptrdiff_t matrix = output_row / c.rows;
         const std::ptrdiff_t row = output_row % c.rows;
         const std::ptrdiff_t column = number % chunks_across() * count;
@@ -53,7 +64,7 @@ struct split_sum_kernel {
         }
         product_output<Output, Epilogue> output = c;
         output.data += matrix * c.batch_stride;
-        finish_chunk(thread, output, total, row, column);
+        finish_chunk(thread, output, total, row, column, state);
     }
 };
 

@@ -9,6 +9,7 @@
 #include <mp/gpu/gemm/output.hpp>
 #include <mp/gpu/gemm/problem.hpp>
 #include <mp/gpu/gemm/stored_tile.hpp>
+#include <mp/gpu/gemm/tile_epilogue.hpp>
 #include <mp/simt/fragments.hpp>
 #include <mp/simt/launch_shape.hpp>
 #include <mp/simt/shared_pointer.hpp>
@@ -93,6 +94,7 @@ struct warp_output {
             }
         };
         if (inner) load_part(column);
+        tile_state<Epilogue> state;
         MP_UNROLL_BY(1)
         for (int part = 0; part < Columns / part_columns; ++part) {
             if (c.has_product) store_part(thread, part_at, sum, part);
@@ -108,7 +110,7 @@ struct warp_output {
                     const place to(thread.lane(), n);
                     float product[std::size_t{place::count}];
                     load_chunk_of_sums(thread, part_at + (to.row * part_pitch + to.column), product);
-                    finish_inner_chunk(thread, c, product, before[n], row + to.row, first + to.column);
+                    finish_inner_chunk(thread, c, product, before[n], row + to.row, first + to.column, state);
                 }
             } else {
                 MP_UNROLL_BY(1)
@@ -118,11 +120,12 @@ struct warp_output {
                     if (c.has_product) {
                         load_chunk_of_sums(thread, part_at + (to.row * part_pitch + to.column), product);
                     }
-                    finish_chunk(thread, c, product, row + to.row, first + to.column);
+                    finish_chunk(thread, c, product, row + to.row, first + to.column, state);
                 }
             }
             thread.sync_warp();
         }
+        tile_epilogue<Epilogue>::finish(thread, c.epilogue, state);
     }
 
 private:
@@ -178,10 +181,11 @@ struct transposed_output {
         constexpr int count = output_chunk<Target>;
         constexpr int chunks_across = epilogue_tile_rows / count;
         const simt::shared_pointer<float> part_at{at};
+        tile_state<Epilogue> state;
         MP_UNROLL_BY(1)
         for (int part = 0; part < Columns / part_rows; ++part) {
             const std::ptrdiff_t first = column + part * part_rows;
-            if (first >= c.rows) return;
+            if (first >= c.rows) break;
             // Without a product nothing has been written to the sums.
             if (c.has_product) store_part(thread, part_at, sum, part);
             thread.sync_warp();
@@ -194,10 +198,11 @@ struct transposed_output {
                 if (c.has_product) {
                     load_chunk_of_sums(thread, part_at + (part_row * part_pitch + position), product);
                 }
-                finish_chunk(thread, c, product, first + part_row, row + position);
+                finish_chunk(thread, c, product, first + part_row, row + position, state);
             }
             thread.sync_warp();
         }
+        tile_epilogue<Epilogue>::finish(thread, c.epilogue, state);
     }
 
 private:

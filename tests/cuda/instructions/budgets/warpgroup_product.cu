@@ -54,5 +54,7 @@ using relu_output = mp::detail::product_output<bfloat16, mp::relu_epilogue>;
 
 extern "C" __global__ void end_chunk(const mp::detail::chunk<float, 8>* from, relu_output c, int column) {
     c.beta = 0;
-    mp::detail::finish_inner_chunk(device_thread(), c, from[threadIdx.x].values, {}, threadIdx.x, column);
+    mp::detail::tile_state<mp::relu_epilogue> state;
+    mp::detail::finish_inner_chunk(device_thread(), c, from[threadIdx.x].values, {}, threadIdx.x, column,
+                                   state);
 }
