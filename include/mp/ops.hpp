@@ -12,6 +12,7 @@
 #include <mp/ops/dropout.hpp>
 #include <mp/ops/embedding.hpp>
 #include <mp/ops/linear.hpp>
+#include <mp/ops/linear_with_preactivation.hpp>
 #include <mp/ops/loss_factors.hpp>
 #include <mp/ops/losses.hpp>
 #include <mp/ops/matrix_operand.hpp>

@@ -128,11 +128,26 @@ TEST_CASE("docs/products.md: mixtures of experts") {
     CHECK(results[18] == -1.0F);
 }
 
+TEST_CASE("docs/products.md: second outputs") {
+    constexpr mp::cpu exec{};
+    constexpr std::ptrdiff_t batch = 3, in = 2, out = 4;
+    const std::vector<mp::half> x(batch * in, mp::half(1)), w(out * in, mp::half(-0.5F));
+    const std::vector<float> bias = {0, 1, 2, 30};
+    std::vector<mp::bfloat16> y(batch * out), before(batch * out);
+    std::vector<mp::float8_e4m3fn> codes(batch * out);
+#include "products_3.inl"
+    CHECK(before[2] == mp::bfloat16(1));
+    CHECK(y[1] == mp::bfloat16(0));
+    CHECK(y[2] == mp::bfloat16(0.8413447F));
+    CHECK(codes[3] == mp::float8_e4m3fn(28));  // 29 is a tie
+    CHECK(history.scale() == 448.0F / 29);
+}
+
 TEST_CASE("docs/products.md: what a GPU would return") {
     const std::size_t m = 2, n = 2, k = 4;
     const std::vector<mp::half> a(m * k, mp::half(1.0F)), b(k * n, mp::half(0.5F));
     std::vector<float> c(m * n);
-#include "products_3.inl"
+#include "products_4.inl"
     CHECK(c[3] == 2.0F);
 }
 
@@ -140,7 +155,7 @@ TEST_CASE("docs/products.md: block-scaled matrices") {
     const std::size_t m = 2, n = 3, k = 32;
     const std::vector<float> x(m * k, 2.625F), w(k * n, 0.65625F);  // 6 * 448 / 1024 and / 4096
     std::vector<float> c(m * n);
-#include "products_4.inl"
+#include "products_5.inl"
     CHECK(c[5] == 55.125F);
 }
 

@@ -397,8 +397,8 @@ TEST_CASE("every op has the same types on a GPU as on the CPU in every preset") 
         mean_absolute_error_to_memory_op, mean_absolute_error_backward_op, max_pool2d_op,
         max_pool2d_backward_op, average_pool2d_op, average_pool2d_backward_op, concatenate_op, split_op,
         permute_heads_op, permute_heads_backward_op, rotary_embedding_op, rotary_embedding_backward_op,
-        sum_op, mean_op, matmul_op, linear_op, linear_backward_op, softmax_cross_entropy_op,
-        softmax_cross_entropy_backward_op, softmax_cross_entropy_to_memory_op,
+        sum_op, mean_op, matmul_op, linear_op, linear_with_preactivation_op, linear_backward_op,
+        softmax_cross_entropy_op, softmax_cross_entropy_backward_op, softmax_cross_entropy_to_memory_op,
         softmax_cross_entropy_with_gradient_op, scaled_dot_product_attention_op,
         scaled_dot_product_attention_backward_op, conv2d_op, conv2d_backward_op>();
 }

@@ -5,6 +5,7 @@
 #include <mp/float8.hpp>
 #include <mp/half.hpp>
 #include <mp/ops/linear.hpp>
+#include <mp/ops/linear_with_preactivation.hpp>
 
 #include <array>
 #include <cmath>
@@ -98,6 +99,58 @@ TEST_CASE("linear is x w^T + b, with every activation and none, in every mix of 
             }
         }
     }
+}
+
+/// y of linear() with the activation, and z of linear() without.
+template <class Policy, class X, class W, class B, class Z, class Y>
+void check_with_preactivation(storage_order order, activation act, int threads) {
+    const std::ptrdiff_t batch = 37, in = 19, out = 45;
+    const mp::cpu exec{threads};
+    matrix<X> x(batch, in, 3, order);
+    matrix<W> w(out, in);
+    x.randomize(11);
+    w.randomize(12);
+    const auto b = random_vector<B>(static_cast<std::size_t>(out), 13);
+    matrix<Z> z(batch, out, 1, order), expected_z(batch, out, 1, order);
+    matrix<Y> y(batch, out, 2), expected_y(batch, out, 2);
+    const auto compare = [&](const auto& bias) {
+        mp::ops::linear_with_preactivation<Policy>(exec, x.view, w.view, bias, z.view, y.view, act);
+        mp::ops::linear<Policy>(exec, x.view, w.view, bias, expected_z.view);
+        mp::ops::linear<Policy>(exec, x.view, w.view, bias, expected_y.view, act);
+        CHECK(same_bits(z, expected_z));
+        CHECK(same_bits(y, expected_y));
+    };
+    compare(b);
+    compare(mp::ops::absent);
+    CHECK(z.padding_is_untouched());
+    CHECK(y.padding_is_untouched());
+}
+
+TEST_CASE("linear with an activation keeps what came before it") {
+    for (const storage_order order : {storage_order::row_major, storage_order::column_major}) {
+        for (const activation act : {activation::gelu, activation::gelu_tanh, activation::silu}) {
+            check_with_preactivation<ac::off, float, float, float, float, float>(order, act, 1);
+            check_with_preactivation<ac::off, bfloat16, bfloat16, bfloat16, bfloat16, bfloat16>(order, act,
+                                                                                                2);
+            check_with_preactivation<ac::off, half, float, bfloat16, float, half>(order, act, 3);
+            check_with_preactivation<ac::off, double, double, double, double, double>(order, act, 2);
+            check_with_preactivation<ac::fp16, float, float, float, float, float>(order, act, 1);
+        }
+    }
+    matrix<float> x(2, 3), w(4, 3), z(2, 4), y(2, 4), small(2, 3);
+    const auto run = [&](auto before, auto result, activation act) {
+        mp::ops::linear_with_preactivation<ac::off>(mp::cpu{}, x.view, w.view, mp::ops::absent, before,
+                                                    result, act);
+    };
+    CHECK_THROWS_WITH_AS(
+        run(small.view, y.view, activation::gelu),
+        "mp::ops::linear_with_preactivation: z.columns is 3; it must equal w.rows, which is 4",
+        mp::argument_error);
+    CHECK_THROWS_AS(run(z.view, small.view, activation::gelu), mp::argument_error);
+    CHECK_THROWS_AS(run(z.view, z.view, activation::gelu), mp::argument_error);
+    CHECK_THROWS_AS(run(z.view, y.view, activation::relu), mp::argument_error);
+    CHECK_THROWS_AS(run(z.view, y.view, activation::none), mp::argument_error);
+    CHECK_NOTHROW(run(z.view, y.view, activation::silu));
 }
 
 TEST_CASE("matmul multiplies, and its transposes give the gradients") {

@@ -51,6 +51,19 @@ void add_products(report& to, const std::string& name) {
     add("gelu_tanh", mp::gelu_tanh_epilogue{});
     add("silu", mp::silu_epilogue{});
     add("bias_silu", mp::compose(mp::bias_per_column(bias), mp::silu_epilogue{}));
+
+    auto codes = matrix<mp::float8_e4m3fn>(rows, columns, 55);
+    auto kept = matrix<mp::bfloat16>(rows, columns, 56);
+    std::vector<float> amax(1);
+    mp::gemm(exec, 0.75F, view_a, view_b, 0.5F, mp::row_major(codes.data(), rows, columns),
+             mp::compose(mp::compose(mp::bias_per_column(bias),
+                                     mp::store_auxiliary(mp::column_major(kept.data(), rows, columns))),
+                         mp::compose(mp::amax_into(amax.data()), mp::quantize_to<mp::float8_e4m3fn>(1.7F))));
+    checksum sum;
+    sum.add(codes);
+    sum.add(kept);
+    sum.add(amax);
+    to.add(name + ".gemm_outputs", sum);
 }
 
 template <class T>

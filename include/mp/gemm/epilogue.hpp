@@ -55,6 +55,11 @@ struct activation_epilogue {
         const float* const from = values;
         map_floats<Function>(best_instruction_set(), static_cast<std::size_t>(count), values, from);
     }
+    bool apply_runs(const epilogue_runs& all) const {
+        map_runs<Function>(best_instruction_set(), all.values, all.stride, all.runs,
+                           static_cast<std::size_t>(all.count));
+        return true;
+    }
 };
 
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE

@@ -20,8 +20,8 @@
 namespace mp::ops::inline MP_ISA_NAMESPACE {
 
 /// What a layer applies to its result before it is rounded. The gradient of relu can be had from the layer's
-/// result; those of the others need what the layer had before the activation, so training with them fused
-/// means computing that once more in the backward pass, or calling the ops apart.
+/// result; those of the others need what the layer had before the activation, which
+/// linear_with_preactivation() keeps.
 enum class activation : unsigned char {
     none,
     relu,
@@ -118,6 +118,9 @@ struct chosen_activation {
     void apply(float* values, std::ptrdiff_t count, std::ptrdiff_t row, std::ptrdiff_t column,
                bool down) const {
         visit([=](auto epilogue) { epilogue.apply(values, count, row, column, down); });
+    }
+    bool apply_runs(const epilogue_runs& all) const {
+        return visit([&](auto epilogue) { return epilogue.apply_runs(all); });
     }
 };
 

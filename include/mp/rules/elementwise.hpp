@@ -45,6 +45,14 @@ void map_floats(instruction_set isa, std::size_t count, float* to, const From*..
     kernel(count, to, from...);
 }
 
+/// The same in place, of runs of `count` floats that lie `stride` apart.
+template <class Function>
+void map_runs(instruction_set isa, float* values, std::ptrdiff_t stride, std::ptrdiff_t runs,
+              std::size_t count) {
+    const auto kernel = MP_SELECT_TARGET(isa, (&portable_vectors::map_runs<Function>), map_runs<Function>);
+    kernel(values, stride, runs, count);
+}
+
 /// to[i] = factor from[i] for arrays, of which `to` may be `from`.
 inline void scale_floats(instruction_set isa, std::size_t count, float* to, const float* from, float factor) {
     const auto kernel = MP_SELECT_TARGET(isa, &portable_vectors::scale_array, scale_array);

@@ -72,6 +72,23 @@ void map_arrays(std::size_t count, float* to, const From*... from) {
     }
 }
 
+/// The function of every float in runs of `count`, `stride` apart.
+template <class Function>
+void map_runs(float* values, std::ptrdiff_t stride, std::ptrdiff_t runs, std::size_t count) {
+    for (; runs > 0; --runs, values += stride) {
+        for (std::size_t i = 0; i < count; i += lanes) {
+            const std::size_t rest = count - i;
+            const vec<float> y = elementwise<Function>::apply(rest >= lanes ? load(values + i)
+                                                                            : load_partial(values + i, rest));
+            if (rest < lanes) {
+                store_partial(values + i, y, rest);
+            } else {
+                store(values + i, y);
+            }
+        }
+    }
+}
+
 inline void scale_array(std::size_t count, float* to, const float* from, float factor) {
     const vec<float> all = broadcast(factor);
     std::size_t i = 0;

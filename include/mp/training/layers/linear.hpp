@@ -6,6 +6,7 @@
 #include <mp/executor.hpp>
 #include <mp/matrix_view.hpp>
 #include <mp/ops/linear.hpp>
+#include <mp/ops/linear_with_preactivation.hpp>
 #include <mp/ops/reductions.hpp>
 #include <mp/training/float8_scaling.hpp>
 #include <mp/training/parameter_store.hpp>
@@ -77,6 +78,29 @@ public:
             ops::linear<Policy>(exec, x, weight_.cached(), ops::absent, result_.view());
         }
         return result_.view();
+    }
+
+    /// active = act(x w^T + b), in one pass with the result, which is what came before the activation and what the backward
+    /// op of the activation needs: gelu, gelu_tanh or silu. `active` is row-major under a policy of float8_scaling.hpp.
+    template <executor Executor>
+    void forward(const Executor& exec, matrix_view<const Activation> x, ops::activation act,
+                 matrix_view<Activation> active) {
+        input_ = x;
+        result_.resize(exec, x.rows, weight_.rows());
+        if constexpr (float8_scaling<Policy>) {
+            const auto ending = compose(store_auxiliary(result_.view()), detail::chosen_activation{act});
+            const auto product = [&](const auto& epilogue) {
+                products_.forward(exec, x, matrix_view<const Weight>(weight_.weights()), weight_.version(),
+                                  active, epilogue);
+            };
+            bias_.exists() ? product(compose(bias_per_column(bias_.values()), ending)) : product(ending);
+        } else if (bias_.exists()) {
+            ops::linear_with_preactivation<Policy>(exec, x, weight_.cached(), bias_.values(), result_.view(),
+                                                   active, act);
+        } else {
+            ops::linear_with_preactivation<Policy>(exec, x, weight_.cached(), ops::absent, result_.view(),
+                                                   active, act);
+        }
     }
 
     /// The gradients of the last forward(): dx, and those of the parameters, which are added to what is there

@@ -39,9 +39,10 @@ public:
     /// x must stay until backward().
     template <executor Executor>
     matrix_view<Activation> forward(const Executor& exec, matrix_view<const Activation> x) {
-        const matrix_view<const Activation> hidden = in_.forward(exec, x);
-        active_.resize(exec, hidden.rows, hidden.columns);
-        ops::gelu<Policy>(exec, hidden, active_.view(), formula_);
+        active_.resize(exec, x.rows, in_.weight().rows());
+        in_.forward(exec, x,
+                    formula_ == ops::gelu_formula::exact ? ops::activation::gelu : ops::activation::gelu_tanh,
+                    active_.view());
         return out_.forward(exec, active_.view());
     }
     /// As linear::backward().

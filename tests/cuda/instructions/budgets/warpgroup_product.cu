@@ -15,6 +15,7 @@
 // budget ptx end_tile function most 16 cvt.rn.bf16x2.f32
 // budget sass end_tile function most 106 .
 // budget sass end_chunk function most 164 .
+// budget ptx end_two_chunks function least 2 st.global.v4
 #include <mp/bfloat16.hpp>
 #include <mp/cuda/launch_kernel.hpp>
 #include <mp/gemm/epilogue.hpp>
@@ -55,6 +56,17 @@ using relu_output = mp::detail::product_output<bfloat16, mp::relu_epilogue>;
 extern "C" __global__ void end_chunk(const mp::detail::chunk<float, 8>* from, relu_output c, int column) {
     c.beta = 0;
     mp::detail::tile_state<mp::relu_epilogue> state;
+    mp::detail::finish_inner_chunk(device_thread(), c, from[threadIdx.x].values, {}, threadIdx.x, column,
+                                   state);
+}
+
+// A chunk of C and one of an auxiliary matrix.
+using two_outputs = mp::detail::product_output<bfloat16, mp::store_auxiliary_epilogue<bfloat16>>;
+
+extern "C" __global__ void end_two_chunks(const mp::detail::chunk<float, 8>* from, two_outputs c,
+                                          int column) {
+    c.beta = 0;
+    mp::detail::tile_state<mp::store_auxiliary_epilogue<bfloat16>> state;
     mp::detail::finish_inner_chunk(device_thread(), c, from[threadIdx.x].values, {}, threadIdx.x, column,
                                    state);
 }
