@@ -54,6 +54,10 @@ constexpr recipe recipes[] = {
 #if !defined(MP_EXAMPLE_FEW_RECIPES)
     {"fp16_alone", "half weights without masters, no loss scaling",
      train<mp::half, ac::off, mp::half, false>},
+    {"fp8", "products in float8_e4m3fn and e5m2 with delayed scaling, the rest as bf16",
+     train<mp::bfloat16, mp::layers::float8_delayed_scaling, float, false>},
+    {"mxfp8", "products of blocks of 32 in float8_e4m3fn, the rest as bf16",
+     train<mp::bfloat16, mp::layers::mxfp8_block_scaling, float, false>},
 #endif
 };
 

@@ -92,10 +92,12 @@ training_record train_on_device(Device& device, const training_task& task) {
         } else {
             visit("scaler", idle);
         }
+        visit("layers", model);
         visit("step", step);
     };
     if (task.resume && std::filesystem::exists(task.checkpoint)) {
         mp::load_checkpoint(task.checkpoint, everything);
+        model.weights_changed();
     }
     const std::uint64_t first_step = step;
     const std::uint64_t end =
@@ -145,6 +147,7 @@ training_record train_on_device(Device& device, const training_task& task) {
         inputs.host(words)[0] = number * model.dropout_words(task.batch);
         inputs.send();
         captured.run(everything_of_a_step);
+        model.weights_changed();
 
         const bool last = step + 1 == end;
         const bool looks = last || (step + 1) % 50 == 0;

@@ -17,11 +17,13 @@
 #include <mp/gpu/gemm_integer.hpp>
 #include <mp/gpu/gemm_scaled.hpp>
 #include <mp/gpu/gemm_scaled_grouped.hpp>
+#include <mp/gpu/gemm_tensor_scaled.hpp>
 #include <mp/gpu/gradient_norm.hpp>
 #include <mp/gpu/grouped_optimizer.hpp>
 #include <mp/gpu/loss_log.hpp>
 #include <mp/gpu/loss_scaler.hpp>
 #include <mp/gpu/map_elements.hpp>
+#include <mp/gpu/mx_operand.hpp>
 #include <mp/gpu/observe.hpp>
 #include <mp/gpu/optimizer.hpp>
 #include <mp/gpu/parameter.hpp>
@@ -31,6 +33,7 @@
 #include <mp/gpu/scale_update.hpp>
 #include <mp/gpu/sgd.hpp>
 #include <mp/gpu/step_inputs.hpp>
+#include <mp/gpu/tensor_scaling.hpp>
 #include <mp/gpu/training_iteration.hpp>
 #include <mp/gpu/unscale.hpp>
 #include <mp/ops/activations.hpp>

@@ -57,6 +57,9 @@ MP_HOST_DEVICE float quantised(float x, int exponent) {
     return float_multiply(static_cast<float>(Format(scaled)), power_of_two_float(-exponent));
 }
 
+/// Names the rounding of blocks of 32 along rows or columns to E4M3 with a power of two each.
+struct mx_blocks {};
+
 /// Bits of the largest magnitudes of some values.
 struct largest_magnitudes {
     std::uint32_t finite = 0;  ///< of finite values; 0 where there are none

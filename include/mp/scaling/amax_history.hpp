@@ -56,6 +56,12 @@ MP_HOST_DEVICE constexpr float quotient_as_scale(float numerator, float amax) {
                                                projection{rounding::nearest_even, saturation::finite}));
 }
 
+/// The bits of the larger of two magnitudes, the first as bits; NaN is left out.
+MP_HOST_DEVICE constexpr std::uint32_t larger_amax(std::uint32_t largest, float amax) {
+    const auto bits = bit_cast<std::uint32_t>(amax);
+    return bits > largest && bits <= 0x7f800000U ? bits : largest;
+}
+
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE
 
 namespace mp::inline MP_ISA_NAMESPACE {
@@ -227,10 +233,7 @@ private:
         MP_HOST_DEVICE constexpr float operator()(const amax_window& window) const {
             if (algorithm == amax_algorithm::most_recent) return window[0];
             std::uint32_t largest = 0;
-            for (std::int32_t i = 0; i < window.length; ++i) {
-                const auto bits = detail::bit_cast<std::uint32_t>(window.data[i]);
-                if (bits > largest && bits <= 0x7f800000U) largest = bits;
-            }
+            for (const float amax : window) largest = detail::larger_amax(largest, amax);
             return detail::bit_cast<float>(largest);
         }
     };

@@ -5,30 +5,26 @@
 #pragma once
 
 #include <mp/autocast/policy.hpp>
-#include <mp/autocast/quantise_operand.hpp>
 #include <mp/bfloat16.hpp>
 #include <mp/config.hpp>
-#include <mp/detail/checksum.hpp>
-#include <mp/detail/parallel.hpp>
 #include <mp/executor.hpp>
 #include <mp/float8.hpp>
-#include <mp/format/float_arithmetic.hpp>
 #include <mp/gemm.hpp>
 #include <mp/matrix_view.hpp>
 #include <mp/ops/arguments.hpp>
-#include <mp/scaling/amax.hpp>
+#include <mp/ops/linear.hpp>
+#include <mp/rules/quantised_operand.hpp>
 #include <mp/scaling/amax_history.hpp>
 #include <mp/scaling/tensor_scaling.hpp>
-#include <mp/simd/floating_point_modes.hpp>
+#include <mp/training/device_operands.hpp>
+#include <mp/training/float8_operands.hpp>
 #include <mp/training/tensor.hpp>
 
-#include <algorithm>
+#include <array>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <span>
-#include <string>
 #include <string_view>
 
 namespace mp::layers {
@@ -46,7 +42,7 @@ struct float8_current_scaling : autocast::off {
 };
 /// MXFP8BlockScaling: each 32 neighbours along k share a power of two, and gradients are in E4M3, too.
 /// The operands are multiplied as bfloat16, which holds them exactly where a block's largest magnitude is at
-/// least 2^-110.
+/// least 2^-110: on GPUs, too, whose instructions for such blocks (sm_100 and sm_120) are not used.
 struct mxfp8_block_scaling : autocast::off {
     static constexpr std::string_view name = "mxfp8_block_scaling";
 };
@@ -70,193 +66,10 @@ struct float8_options {
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
-/// Throws unless x is a row-major matrix of this shape.
-template <class Value>
-void check_float8_operand(std::string_view name, matrix_view<Value> x, std::ptrdiff_t rows,
-                          std::string_view rows_name, std::ptrdiff_t columns, std::string_view columns_name) {
-    constexpr std::string_view function = "mp::layers::linear";
-    check_shape(function, named(name, x), rows, rows_name, columns, columns_name);
-    if (x.order != storage_order::row_major) {
-        throw_argument(function, std::string(name) + ".order", "column_major",
-                       "must be row_major under a policy of float8 scaling");
-    }
-}
-
-/// Calls f(span) for the rows of a matrix, or once for all of it where there are no gaps.
-template <class Value, class Function>
-void for_each_run(matrix_view<Value> x, const Function& f) {
-    const auto columns = static_cast<std::size_t>(x.columns);
-    if (x.leading_dimension == x.columns) {
-        f(std::span<Value>(x.data, static_cast<std::size_t>(x.rows) * columns), std::size_t{0});
-        return;
-    }
-    for (std::ptrdiff_t r = 0; r < x.rows; ++r) {
-        f(std::span<Value>(x.data + r * x.leading_dimension, columns), static_cast<std::size_t>(r) * columns);
-    }
-}
-
-/// An operand in 8 bits: codes that are values times `scale`.
-template <class Format>
-struct scaled_codes {
-    tensor<Format> codes{};
-    float scale = 1.0F;
-    float amax = 0.0F;  ///< of the tensor
-
-    [[nodiscard]] matrix_view<const Format> view() const { return codes.view(); }
-    [[nodiscard]] bool is_finite() const { return !is_non_finite(amax); }
-
-    /// scale_of(amax) is the scale.
-    template <class Value, class Scale>
-    void quantise(cpu exec, matrix_view<Value> x, const Scale& scale_of) {
-        codes.resize(x.rows, x.columns);
-        std::uint32_t largest = 0;
-        for_each_run(x, [&](auto run, std::size_t /*at*/) {
-            largest = (std::max)(largest, bit_cast<std::uint32_t>(mp::amax(exec, run)));
-        });
-        amax = bit_cast<float>(largest);
-        scale = scale_of(amax);
-        for_each_run(x, [&](auto run, std::size_t at) {
-            quantize_with_scale(exec, run, codes.values().subspan(at, run.size()), scale);
-        });
-    }
-};
-
-/// What a product of codes is multiplied by. Not a number where an operand was not finite: its codes are, and
-/// the loss scaler is to see that.
-template <class A, class B>
-float product_factor(const scaled_codes<A>& a, const scaled_codes<B>& b) {
-    if (!a.is_finite() || !b.is_finite()) return std::numeric_limits<float>::quiet_NaN();
-    const default_floating_point_modes modes;
-    return modes.held(static_cast<float>(
-        double_divide(1.0, double_multiply(static_cast<double>(a.scale), static_cast<double>(b.scale)))));
-}
-
-/// Rounds blocks of 32 floats to E4M3 with a power of two each, the smallest for which nothing is too large,
-/// and scales them back.
-inline void quantise_mx_blocks(instruction_set isa, float* values, std::size_t blocks) {
-    constexpr std::size_t block = 32, most = 16;
-    for (std::size_t first = 0; first < blocks; first += most) {
-        const std::size_t count = (std::min)(most, blocks - first);
-        float* const at = values + first * block;
-        int exponents[most];
-        std::size_t broken = most;
-        for (std::size_t b = 0; b < count; ++b) {
-            const largest_magnitudes largest = magnitudes_of(isa, at + b * block, block);
-            exponents[b] = scale_exponent_for<float8_e4m3fn>(largest.finite);
-            if (largest.all >= 0x7f800000U) broken = b;
-        }
-        if (broken != most) {
-            // One value at a time: infinities and NaNs stay what they are.
-            for (std::size_t i = 0; i < count * block; ++i) {
-                at[i] = quantised<float8_e4m3fn>(at[i], exponents[i / block]);
-            }
-            continue;
-        }
-        float8_e4m3fn codes[most * block];
-        for (std::size_t b = 0; b < count; ++b) {
-            scale_floats(isa, block, at + b * block, at + b * block, power_of_two_float(exponents[b]));
-        }
-        convert_nearest(conversion_isa(), at, codes, count * block);
-        widen_to_float(conversion_isa(), codes, at, count * block);
-        for (std::size_t b = 0; b < count; ++b) {
-            scale_floats(isa, block, at + b * block, at + b * block, power_of_two_float(-exponents[b]));
-        }
-    }
-}
-
-template <class Value>
-void floats_of(const Value* from, float* to, std::size_t count) {
-    if constexpr (std::same_as<Value, float>) {
-        std::copy(from, from + count, to);
-    } else {
-        widen_to_float(conversion_isa(), from, to, count);
-    }
-}
-
-/// to = from rounded to MXFP8 in blocks along the rows, or along the columns. Both row-major.
-template <class Value>
-void quantise_mx(cpu exec, matrix_view<Value> from, matrix_view<bfloat16> to, bool along_columns) {
-    constexpr std::ptrdiff_t block = 32, width = 64;
-    const instruction_set isa = best_instruction_set();
-    const std::ptrdiff_t step = along_columns ? block : 1;
-    const std::ptrdiff_t across = along_columns ? width : width * block;
-    const std::ptrdiff_t tiles = (from.rows + step - 1) / step;
-    parallel_for(exec, static_cast<std::size_t>(tiles), 1, [&](std::size_t begin, std::size_t end) {
-        const default_floating_point_modes modes;
-        constexpr auto most = static_cast<std::size_t>(width * block);
-        float values[most];
-        float line[most];
-        for (auto t = static_cast<std::ptrdiff_t>(begin); t < static_cast<std::ptrdiff_t>(end); ++t) {
-            const std::ptrdiff_t row = t * step;
-            const std::ptrdiff_t rows = (std::min)(step, from.rows - row);
-            for (std::ptrdiff_t column = 0; column < from.columns; column += across) {
-                const std::ptrdiff_t columns = (std::min)(across, from.columns - column);
-                const auto count = static_cast<std::size_t>(columns);
-                const auto source = [&](std::ptrdiff_t r) {
-                    return from.data + (row + r) * from.leading_dimension + column;
-                };
-                const auto target = [&](std::ptrdiff_t r) {
-                    return to.data + (row + r) * to.leading_dimension + column;
-                };
-                if (!along_columns) {
-                    const std::ptrdiff_t blocks = (columns + block - 1) / block;
-                    floats_of(source(0), values, count);
-                    std::fill(values + columns, values + blocks * block, 0.0F);
-                    quantise_mx_blocks(isa, values, static_cast<std::size_t>(blocks));
-                    convert_nearest(conversion_isa(), values, target(0), count);
-                    continue;
-                }
-                for (std::ptrdiff_t r = 0; r < block; ++r) {
-                    if (r < rows) floats_of(source(r), line, count);
-                    for (std::ptrdiff_t c = 0; c < columns; ++c)
-                        values[c * block + r] = r < rows ? line[c] : 0.0F;
-                }
-                quantise_mx_blocks(isa, values, count);
-                for (std::ptrdiff_t r = 0; r < rows; ++r) {
-                    for (std::ptrdiff_t c = 0; c < columns; ++c) line[c] = values[c * block + r];
-                    convert_nearest(conversion_isa(), line, target(r), count);
-                }
-            }
-        }
-    });
-}
-
-/// Whether the codes of weights are still theirs, by the count of parameter_store::weights_changed(), and by
-/// a checksum as well where casts that are kept are compared (MP_CHECK_KEPT_CASTS).
-class coded_weights {
-public:
-    explicit coded_weights(bool compares) : compares_(compares) {}
-
-    /// Whether the codes are to be made anew. Throws state_error where the weights were written in silence.
-    template <class Weight>
-    bool renew(matrix_view<const Weight> w, std::uint64_t version) {
-        const bool same_version = version == version_;
-        if (compares_) {
-            crc64_stream sum;
-            sum.add({reinterpret_cast<const char*>(w.data),
-                     static_cast<std::size_t>(w.rows * w.columns) * sizeof(Weight)});
-            if (same_version && sum.value() != checksum_) {
-                throw_error(state_error(
-                    "mp::layers::linear: the weights have changed since they were rounded to 8 bits; call "
-                    "weights_changed() of the mp::parameter_store after every step"));
-            }
-            checksum_ = sum.value();
-        }
-        version_ = version;
-        return !same_version;
-    }
-    /// After loading.
-    void forget() { version_ = never; }
-
-private:
-    static constexpr std::uint64_t never = (std::numeric_limits<std::uint64_t>::max)();
-
-    bool compares_;
-    std::uint64_t version_ = never;
-    std::uint64_t checksum_ = 0;
-};
-
 /// The operands of the three products of a layer in 8 bits with a scale each, and what is remembered of them.
+///
+/// On a GPU scales live there, and nothing waits for them: what is enqueued is the same whatever they are. The
+/// functions for that are in <mp/gpu/tensor_scaling.hpp> and <mp/gpu/gemm_tensor_scaled.hpp>.
 template <layers::float8_scaling Policy, class Activation>
 class float8_products {
     static constexpr bool delayed = std::same_as<Policy, layers::float8_delayed_scaling>;
@@ -302,17 +115,51 @@ public:
              result_view(dw));
     }
 
-    [[nodiscard]] std::size_t bytes() const noexcept {
-        return x_.codes.bytes() + w_.codes.bytes() + dy_.codes.bytes();
+    /// The same on a GPU; `bias` may be empty.
+    template <gpu_executor Executor, class Weight>
+    void forward(const Executor& exec, matrix_view<const Activation> x, matrix_view<const Weight> w,
+                 std::uint64_t version, matrix_view<Activation> y, std::span<const Weight> bias) {
+        check_float8_operand("x", x, x.rows, "x.rows", w.columns, "w.columns");
+        scales_.place(exec, histories());
+        if (weights_.renew(version, !executor_memory<Executor>::can_keep(exec))) {
+            if constexpr (delayed) update_scales(exec, std::span<const device_amax_history>(windows()));
+            quantise(exec, w, w_, of_w);
+        }
+        quantise(exec, x, x_, of_x);
+        gemm_tensor_scaled(exec, x_.on_device.view(), scales_[of_x], transposed(w_.on_device.view()),
+                           scales_[of_w], y, bias);
+    }
+    template <gpu_executor Executor, class DX, class DW>
+    void backward(const Executor& exec, matrix_view<const Activation> dy, const DX& dx, const DW& dw) {
+        const matrix_view<float8_e4m3fn> x = x_.on_device.turned(), w = w_.on_device.turned();
+        check_float8_operand("dy", dy, x.columns, "x.rows", w.columns, "w.rows");
+        quantise(exec, dy, dy_, of_dy);
+        if constexpr (delayed) record_amax(exec, std::span<const device_amax_history>(windows()));
+        const auto product = [&](auto of_dy_codes, auto other, std::size_t of_other, const auto& result) {
+            const auto c = result_view(result);
+            using value = std::remove_reference_t<decltype(*c.data)>;
+            gemm_tensor_scaled(exec, of_dy_codes, scales_[of_dy], transposed(other), scales_[of_other], c,
+                               std::span<const value>{}, result_beta(result) > 0);
+        };
+        if constexpr (!std::same_as<DX, ops::absent_t>) product(dy_.on_device.view(), w, of_w, dx);
+        product(dy_.on_device.turned(), x, of_x, dw);
     }
 
-    /// Delayed scaling has something that a run goes on with.
+    [[nodiscard]] std::size_t bytes() const noexcept {
+        return x_.bytes() + w_.bytes() + dy_.bytes() + scales_.bytes();
+    }
+
+    /// Delayed scaling has something that a run goes on with; reading it from a GPU waits.
     template <class Visitor>
     void visit_state(Visitor& visitor) {
         if constexpr (delayed) {
+            if (scales_.exist()) scales_.read(histories());
             visitor("x", x_.history);
             visitor("w", w_.history);
             visitor("dy", dy_.history);
+            if constexpr (Visitor::loads) {
+                if (scales_.exist()) scales_.write(histories());
+            }
         }
         if constexpr (Visitor::loads) weights_.forget();
     }
@@ -323,8 +170,19 @@ private:
         using format = Format;
         explicit operand(const layers::float8_options& options)
             : history(delayed ? options.amax_history_length : 1) {}
+        [[nodiscard]] std::size_t bytes() const noexcept { return this->codes.bytes() + on_device.bytes(); }
+
         amax_history history;
+        device_codes<Format> on_device{};
     };
+    static constexpr std::size_t of_x = 0, of_w = 1, of_dy = 2;
+    [[nodiscard]] std::array<amax_history*, 3> histories() {
+        return {&x_.history, &w_.history, &dy_.history};
+    }
+    [[nodiscard]] std::array<device_amax_history, 3> windows() {
+        return {scales_.history(of_x, scaling(x_)), scales_.history(of_w, scaling(w_)),
+                scales_.history(of_dy, scaling(dy_))};
+    }
     template <class Function>
     void for_each_operand(const Function& f) {
         f(x_);
@@ -355,9 +213,17 @@ private:
         });
     }
 
+    template <gpu_executor Executor, class Value, class Format>
+    void quantise(const Executor& exec, matrix_view<Value> from, operand<Format>& to, std::size_t index) {
+        to.on_device.resize(exec, from.rows, from.columns);
+        quantize_with_scale(exec, scaling(to), from, to.on_device.view(), to.on_device.turned(),
+                            scales_[index]);
+    }
+
     operand<float8_e4m3fn> x_;
     operand<float8_e4m3fn> w_;
     operand<float8_e5m2> dy_;
+    device_scales<3> scales_{};
     layers::float8_options options_;
     coded_weights weights_;
 };
@@ -391,8 +257,32 @@ public:
         gemm(exec, 1.0F, transposed(view(operand_)), view(x_for_dw_), as<float>(result_beta(dw)),
              result_view(dw));
     }
+    /// The same on a GPU; `bias` may be empty.
+    template <gpu_executor Executor, class Weight>
+    void forward(const Executor& exec, matrix_view<const Activation> x, matrix_view<const Weight> w,
+                 std::uint64_t version, matrix_view<Activation> y, std::span<const Weight> bias) {
+        check_float8_operand("x", x, x.rows, "x.rows", w.columns, "w.columns");
+        if (weights_.renew(version, !executor_memory<Executor>::can_keep(exec))) {
+            quantise(exec, w, w_, w_for_dx_);
+        }
+        quantise(exec, x, operand_, x_for_dw_);
+        if (bias.empty()) {
+            ops::linear<autocast::off>(exec, view(operand_), view(w_), ops::absent, y);
+        } else {
+            ops::linear<autocast::off>(exec, view(operand_), view(w_), bias, y);
+        }
+    }
+    template <gpu_executor Executor, class DX, class DW>
+    void backward(const Executor& exec, matrix_view<const Activation> dy, const DX& dx, const DW& dw) {
+        check_float8_operand("dy", dy, x_for_dw_.rows(), "x.rows", w_.rows(), "w.rows");
+        quantise(exec, dy, operand_, dy_for_dw_);
+        if constexpr (!std::same_as<DX, ops::absent_t>) {
+            ops::matmul<autocast::off>(exec, view(operand_), view(w_for_dx_), dx);
+        }
+        ops::matmul<autocast::off>(exec, transposed(view(dy_for_dw_)), view(x_for_dw_), dw);
+    }
     [[nodiscard]] std::size_t bytes() const noexcept {
-        return w_.bytes() + w_for_dx_.bytes() + x_for_dw_.bytes() + operand_.bytes();
+        return w_.bytes() + w_for_dx_.bytes() + x_for_dw_.bytes() + dy_for_dw_.bytes() + operand_.bytes();
     }
     template <class Visitor>
     void visit_state(Visitor& /*visitor*/) {
@@ -409,8 +299,17 @@ private:
         quantise_mx(exec, from, to.view(), along);
     }
 
+    template <gpu_executor Executor, class Value>
+    static void quantise(const Executor& exec, matrix_view<Value> from, tensor<bfloat16>& rows,
+                         tensor<bfloat16>& columns) {
+        rows.resize(exec, from.rows, from.columns);
+        columns.resize(exec, from.rows, from.columns);
+        quantise_mx(mx_blocks{}, exec, from, rows.view(), columns.view());
+    }
+
     tensor<bfloat16> w_{}, w_for_dx_{}, x_for_dw_{};
-    tensor<bfloat16> operand_{};  ///< of the product at hand
+    tensor<bfloat16> dy_for_dw_{};  ///< of a GPU, which rounds an operand both ways at once
+    tensor<bfloat16> operand_{};    ///< of the product at hand
     coded_weights weights_;
 };
 

@@ -14,6 +14,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <span>
 #include <string>
 
 namespace mp::layers::inline MP_ISA_NAMESPACE {
@@ -45,8 +46,9 @@ struct linear_options {
 /// row-major then, and x need not stay. The result is memory
 /// of the layer, which grows in the first steps only, and is overwritten by the next forward().
 ///
-/// Layers run on CPUs and, but for those policies, on GPUs: x, the store and the layer's memory are where the
-/// executor is.
+/// Layers run on CPUs and on GPUs: x, the store and the layer's memory are where the executor is. There, too, the
+/// store's weights_changed() is called after every step, on the host; a captured forward pass of a policy of
+/// float8_scaling.hpp takes the weights for new ones, so what is captured is a whole step.
 template <class Weight, class Activation = Weight, class Policy = autocast::by_region,
           class Gradient = Weight>
 class linear {
@@ -66,7 +68,12 @@ public:
     matrix_view<Activation> forward(const Executor& exec, matrix_view<const Activation> x) {
         input_ = x;
         result_.resize(exec, x.rows, weight_.rows());
-        if constexpr (float8_scaling<Policy>) {
+        if constexpr (float8_scaling<Policy> && gpu_executor<Executor>) {
+            std::span<const Weight> bias;
+            if (bias_.exists()) bias = bias_.values();
+            products_.forward(exec, x, matrix_view<const Weight>(weight_.weights()), weight_.version(),
+                              result_.view(), bias);
+        } else if constexpr (float8_scaling<Policy>) {
             const auto product = [&](const auto& epilogue) {
                 products_.forward(exec, x, matrix_view<const Weight>(weight_.weights()), weight_.version(),
                                   result_.view(), epilogue);
