@@ -38,8 +38,7 @@ run was killed and resumed.
   --recipe LIST       fp32, amp_bf16, amp_fp16, bf16, fp16, fp16_alone, fp8, mxfp8, several with commas between, or
                       all (bf16)
   --device NAME       cpu; cuda: the current CUDA device, where this program was built with CUDA; simulated: a GPU
-                      that the host plays, slowly. On either fp8 and mxfp8 are missing, and on the last all
-                      recipes but amp_fp16 (cpu)
+                      that the host plays, slowly, for amp_fp16, fp8 and mxfp8 (cpu)
   --text PATH         a file, or a folder whose headers are read (the headers of mp)
   --size NAME         tiny: 4 layers, 128 wide, context 128; small: 6, 384, 256; gpt2: 12, 768, 1024 (tiny)
   --layers N --width N --heads N --context N   one by one

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The loop for GPUs on the simulated one, some thousand times slower: to try it where there is no GPU. The
-// recipe is the one that has everything: casts, loss scaling and skipped steps.
+// recipes are the one that has everything, casts, loss scaling and skipped steps, and those of 8 bits.
+#include <mp/bfloat16.hpp>
 #include <mp/gpu.hpp>
 #include <mp/workspace.hpp>
 
@@ -39,6 +40,16 @@ constexpr recipe recipes[] = {
          simulated_device device(task.threads);
          // Autocast at compile time: of the kernels only those of half.
          return train_on_device<float, mp::autocast::fp16, float, true>(device, task);
+     }},
+    {"fp8", "products in float8_e4m3fn and e5m2 with delayed scaling, the rest as bf16",
+     [](const training_task& task) {
+         simulated_device device(task.threads);
+         return train_on_device<mp::bfloat16, mp::layers::float8_delayed_scaling, float, false>(device, task);
+     }},
+    {"mxfp8", "products of blocks of 32 in float8_e4m3fn, the rest as bf16",
+     [](const training_task& task) {
+         simulated_device device(task.threads);
+         return train_on_device<mp::bfloat16, mp::layers::mxfp8_block_scaling, float, false>(device, task);
      }},
 };
 
