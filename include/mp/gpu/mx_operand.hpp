@@ -47,10 +47,10 @@ struct mx_operand_kernel {
             const std::uint32_t of_row = gpu::warp_reduce(thread, magnitude, larger_word{});
             rounded[r] = rounded_to_block(tile.values[r], of_row);
         }
-        store_column(thread, tile, rounded, along_rows, along_rows_stride, rows, columns);
+        store_column(thread, tile, rounded, along_rows, along_rows_stride);
         MP_UNROLL
         for (int r = 0; r < column_tiles::rows; ++r) rounded[r] = rounded_to_block(tile.values[r], of_column);
-        store_column(thread, tile, rounded, along_columns, along_columns_stride, rows, columns);
+        store_column(thread, tile, rounded, along_columns, along_columns_stride);
     }
 
 private:

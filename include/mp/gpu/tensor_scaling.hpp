@@ -100,10 +100,11 @@ struct column_tiles {
     }
 };
 
-/// What a thread has of it: the elements [row, row + 32) of a column, zeros outside of the matrix.
+/// What a thread has of it: the first `count` of the elements [row, row + 32) of a column, and zeros.
 struct column_of_tile {
     std::ptrdiff_t row;
     std::ptrdiff_t column;
+    int count;
     float values[std::size_t{column_tiles::rows}];
 };
 MP_ANY_EXECUTION_SPACE
@@ -116,11 +117,12 @@ template <class Thread, class Value>
     column_of_tile tile;
     tile.row = thread.block() / across * column_tiles::rows;
     tile.column = thread.block() % across * column_tiles::columns + thread.index();
+    const std::ptrdiff_t left = tile.column < columns ? rows - tile.row : 0;
+    tile.count = left < column_tiles::rows ? static_cast<int>(left) : column_tiles::rows;
+    const Value* at = from + (tile.row * stride + tile.column);
     MP_UNROLL
-    for (int r = 0; r < column_tiles::rows; ++r) {
-        const bool inside = tile.row + r < rows && tile.column < columns;
-        tile.values[r] =
-            inside ? static_cast<float>(thread.load(from + ((tile.row + r) * stride + tile.column))) : 0.0F;
+    for (int r = 0; r < column_tiles::rows; ++r, at += stride) {
+        tile.values[r] = r < tile.count ? static_cast<float>(thread.load(at)) : 0.0F;
     }
     return tile;
 }
@@ -130,26 +132,25 @@ MP_ANY_EXECUTION_SPACE
 template <class Thread, class To>
 MP_HOST_DEVICE MP_ALWAYS_INLINE void store_column(Thread thread, const column_of_tile& tile,
                                                   const To (&values)[std::size_t{column_tiles::rows}], To* to,
-                                                  std::ptrdiff_t stride, std::ptrdiff_t rows,
-                                                  std::ptrdiff_t columns) {
-    if (to == nullptr || tile.column >= columns) return;
+                                                  std::ptrdiff_t stride) {
+    if (to == nullptr) return;
+    To* at = to + (tile.row * stride + tile.column);
     MP_UNROLL
-    for (int r = 0; r < column_tiles::rows; ++r) {
-        if (tile.row + r < rows) thread.store(to + ((tile.row + r) * stride + tile.column), values[r]);
+    for (int r = 0; r < column_tiles::rows; ++r, at += stride) {
+        if (r < tile.count) thread.store(at, values[r]);
     }
 }
 MP_ANY_EXECUTION_SPACE
 template <class Thread, class To>
 MP_HOST_DEVICE MP_ALWAYS_INLINE void store_turned(Thread thread, const column_of_tile& tile,
                                                   const To (&values)[std::size_t{column_tiles::rows}], To* to,
-                                                  std::ptrdiff_t stride, bool wide, std::ptrdiff_t rows,
-                                                  std::ptrdiff_t columns) {
-    if (to == nullptr || tile.column >= columns) return;
+                                                  std::ptrdiff_t stride, bool wide) {
+    if (to == nullptr) return;
     constexpr int width = static_cast<int>(16 / sizeof(To));
     To* const at = to + (tile.column * stride + tile.row);
     MP_UNROLL
     for (int first = 0; first < column_tiles::rows; first += width) {
-        if (wide && tile.row + first + width <= rows) {
+        if (wide && first + width <= tile.count) {
             chunk<To, width> part;
             MP_UNROLL
             for (int i = 0; i < width; ++i) part.values[i] = values[first + i];
@@ -157,7 +158,7 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE void store_turned(Thread thread, const column_of
         } else {
             MP_UNROLL
             for (int i = 0; i < width; ++i) {
-                if (tile.row + first + i < rows) thread.store(at + first + i, values[first + i]);
+                if (first + i < tile.count) thread.store(at + first + i, values[first + i]);
             }
         }
     }
@@ -200,14 +201,23 @@ struct tensor_quantise_kernel {
         }
         const column_of_tile tile = load_column(thread, from, from_stride, rows, columns);
         std::uint32_t amax = 0;
-        Format rounded[std::size_t{column_tiles::rows}];
         MP_UNROLL
         for (int r = 0; r < column_tiles::rows; ++r) {
             amax = larger_word{}(amax, bit_cast<std::uint32_t>(tile.values[r]) & 0x7fffffffU);
-            rounded[r] = scaled_code<Format>(tile.values[r], factor);
         }
-        store_column(thread, tile, rounded, codes, codes_stride, rows, columns);
-        store_turned(thread, tile, rounded, turned, turned_stride, turned_wide, rows, columns);
+        Format rounded[std::size_t{column_tiles::rows}];
+        MP_UNROLL
+        for (int r = 0; r < column_tiles::rows; r += 2) {
+            scaled_code_pair(tile.values[r], tile.values[r + 1], factor, rounded[r], rounded[r + 1]);
+        }
+        if (amax >= 0x7f800000U) {
+            MP_UNROLL
+            for (int r = 0; r < column_tiles::rows; ++r) {
+                if (!isfinite(tile.values[r])) rounded[r] = saturated_code<Format>(tile.values[r]);
+            }
+        }
+        store_column(thread, tile, rounded, codes, codes_stride);
+        store_turned(thread, tile, rounded, turned, turned_stride, turned_wide);
         amax = gpu::block_reduce<threads>(thread, amax, larger_word{}, room);
         if (thread.index() != 0) return;
         static_cast<void>(thread.atomic_max(&scale->amax_bits, amax));
