@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include <cuda/real_device.hpp>
+#include <gpu/tensor_scaling_checks.hpp>
 #include <gpu/training_step_checks.hpp>
 
 #include <mp/cuda.hpp>
@@ -48,6 +49,21 @@ TEST_CASE("a graph is updated where its launches are the same, and made anew whe
     CHECK_THROWS_AS(graph.capture(stream, [&] { static_cast<void>(log.read()); }), mp::cuda_error);
     graph.launch(stream);
     CHECK(log.read() == std::vector{0.5, 0.5});
+}
+
+TEST_CASE("tensor scaling: codes, windows and blocks on the device are the CPU's") {
+    const gpu_test::real_device device;
+    gpu_test::tensor_scaling::check_codes(device.exec());
+    gpu_test::tensor_scaling::check_windows(device.exec(), {1, 2, 3, 258}, 3);
+    gpu_test::tensor_scaling::check_mx(device.exec());
+}
+
+TEST_CASE("tensor scaling: a layer with operands of 8 bits, step by step and as a graph") {
+    mp::unique_cuda_stream stream;
+    mp::device_workspace workspace(stream);
+    const mp::cuda_stream exec{stream.get().stream, &workspace};
+    gpu_test::tensor_scaling::check_layer<mp::layers::float8_delayed_scaling>(exec);
+    gpu_test::tensor_scaling::check_captured<mp::layers::float8_delayed_scaling>(exec);
 }
 
 }  // namespace
