@@ -6,11 +6,13 @@
 #include <mp/bfloat16.hpp>
 #include <mp/float8.hpp>
 #include <mp/gpu.hpp>
+#include <mp/parallel/amax_reduction.hpp>
 #include <mp/rules/scaled_code.hpp>
 #include <mp/tensor_core.hpp>
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -146,6 +148,40 @@ TEST_CASE_TEMPLATE("a layer on tensor cores of 8 bits, and without them", Execut
     mp::host_workspace workspace;
     checks::check_layer<layers::float8_delayed_scaling>(
         gpu_test::watched(Executor{.seed = 1, .workspace = &workspace}));
+}
+
+/// Two ranks of which this is one; the other has seen 3 and 0.25 by turns.
+struct one_of_two : mp::single_rank {
+    [[nodiscard]] static int size() { return 2; }
+    void max(std::span<std::uint64_t> codes) const {
+        for (std::size_t i = 0; i < codes.size(); ++i) {
+            codes[i] = std::max<std::uint64_t>(
+                codes[i], mp::detail::bit_cast<std::uint32_t>(i % 2 == 0 ? 3.0F : 0.25F));
+        }
+    }
+};
+
+TEST_CASE("the largest magnitudes of other ranks reach the windows of a GPU") {
+    const test_folder folder;
+    mp::host_workspace workspace;
+    using executor = mp::simulated_gpu<mp::arch::sm_75>;
+    checks::place<layers::float8_delayed_scaling, executor> device(executor{.workspace = &workspace});
+    checks::place<layers::float8_delayed_scaling, mp::cpu> host(mp::cpu{});
+    const auto step = [](auto& it) {
+        it.fill(0.5, 1e-5);
+        for (int i = 0; i < 2; ++i) {
+            it.forward();
+            it.backward(false);
+            one_of_two ranks;
+            mp::reduce_amax(ranks, it.layer);
+            it.store.weights_changed();
+        }
+        it.forward();
+    };
+    step(device);
+    step(host);
+    CHECK(checks::file_of(folder.file("device"), device.everything()) ==
+          checks::file_of(folder.file("host"), host.everything()));
 }
 
 TEST_CASE("a layer with current scaling, and one with blocks of MXFP8") {

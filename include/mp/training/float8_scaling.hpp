@@ -157,7 +157,7 @@ public:
             visitor("x", x_.history);
             visitor("w", w_.history);
             visitor("dy", dy_.history);
-            if constexpr (Visitor::loads) {
+            if constexpr (Visitor::loads || requires { Visitor::changes_histories; }) {
                 if (scales_.exist()) scales_.write(histories());
             }
         }
