@@ -2,6 +2,9 @@
 // Second outputs of products on the simulated GPU: the bits of the model's, which the CPU ends.
 #include "gpu/gemm_cases.hpp"
 
+#include <mp/gpu/gemm_grouped.hpp>
+#include <mp/gpu/gemm_integer.hpp>
+
 #include <mp/bfloat16.hpp>
 #include <mp/float8.hpp>
 #include <mp/half.hpp>
@@ -10,6 +13,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <random>
 #include <vector>
 
 namespace {
@@ -131,6 +135,48 @@ TEST_CASE("second outputs by wgmma have the bits of the model") {
     }
     check<gpu_gemm_kernel::wgmma, arch::sm_90, mp::bfloat16, mp::float8_e4m3fn, float>(
         {256, 256, 128}, {.seed = 9, .cluster_blocks = 1}, orders[0]);
+}
+
+TEST_CASE("second outputs of groups of rows and of integers have the bits of the model") {
+    const mp::simulated_gpu<arch::sm_80> gpu = gpu_test::watched(mp::simulated_gpu<arch::sm_80>{.seed = 1});
+    const mp::emulated<arch::sm_80> model{};
+    std::mt19937 random(4);
+    const auto compare = [](const auto& multiply, auto on, auto by) {
+        std::vector<float> c(81 * 21, 3.0F), kept(81 * 21, 4.0F), expected = c, expected_kept = kept;
+        float amax = 0;
+        float expected_amax = 0;
+        const auto outputs = [](std::vector<float>& to, float* largest) {
+            return mp::compose(mp::store_auxiliary(mp::row_major(to.data(), 81, 21)),
+                               mp::compose(mp::amax_into(largest), mp::relu_epilogue{}));
+        };
+        multiply(on, mp::row_major(c.data(), 81, 21), outputs(kept, &amax));
+        multiply(by, mp::row_major(expected.data(), 81, 21), outputs(expected_kept, &expected_amax));
+        CHECK(c == expected);
+        CHECK(kept == expected_kept);
+        CHECK(amax == expected_amax);
+        CHECK(amax > 0);
+    };
+    normal_numbers draw(3);
+    std::vector<mp::half> x(81 * 33), w(4 * 33 * 21);
+    for (mp::half& it : x) it = mp::half(draw());
+    for (mp::half& it : w) it = mp::half(draw());
+    const std::vector<std::int32_t> offsets = {3, 3, 40, 77, 77};
+    compare(
+        [&](auto exec, auto c, const auto& epilogue) {
+            mp::gemm_grouped_m(exec, 1.5F, mp::row_major(x.data(), 81, 33),
+                               mp::matrix_batch{mp::row_major(w.data(), 33, 21), 33 * 21}, offsets, 0.5F, c,
+                               epilogue);
+        },
+        gpu, model);
+    std::vector<std::int8_t> left(81 * 50), right(50 * 21);
+    for (std::int8_t& it : left) it = static_cast<std::int8_t>(random());
+    for (std::int8_t& it : right) it = static_cast<std::int8_t>(random());
+    compare(
+        [&](auto exec, auto c, const auto& epilogue) {
+            mp::gemm(exec, 0.5F, mp::row_major(left.data(), 81, 50), mp::row_major(right.data(), 50, 21),
+                     0.0F, c, epilogue);
+        },
+        gpu, model);
 }
 
 TEST_CASE("by ordinary instructions, too") {
