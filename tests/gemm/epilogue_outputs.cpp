@@ -129,6 +129,18 @@ TEST_CASE("a second output has what a pass over the product would write, by ever
     check_everything<mp::float8_e4m3fn, mp::bfloat16, mp::half, double>(4);
 }
 
+TEST_CASE("runs across the lines of the second output may be any number") {
+    constexpr std::ptrdiff_t runs = 600;
+    std::vector<float> values(runs * 4);
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
+    std::vector<float> auxiliary(runs * 3);
+    CHECK(mp::store_auxiliary(mp::column_major(auxiliary.data(), runs, 3))
+              .apply_runs({values.data(), 4, runs, 3, 0, 0, false}));
+    for (std::size_t i = 0; i < auxiliary.size(); ++i) {
+        REQUIRE(auxiliary[i] == static_cast<float>(i % runs * 4 + i / runs));
+    }
+}
+
 TEST_CASE("the largest magnitude does not depend on threads, and what is not finite is on top") {
     generator random(5);
     constexpr std::ptrdiff_t size = 100;

@@ -13,6 +13,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <random>
 #include <vector>
 
@@ -177,6 +178,17 @@ TEST_CASE("second outputs of groups of rows and of integers have the bits of the
                      0.0F, c, epilogue);
         },
         gpu, model);
+}
+
+TEST_CASE("what lies outside of C is no magnitude") {
+    const std::vector<mp::half> ones(25, mp::half(1));
+    std::vector<mp::half> c(25);
+    float amax = 0;
+    constexpr float infinity = std::numeric_limits<float>::infinity();
+    mp::gemm<gpu_gemm_kernel::mma>(mp::simulated_gpu<arch::sm_80>{}, infinity,
+                                   mp::row_major(ones.data(), 5, 5), mp::row_major(ones.data(), 5, 5), 0,
+                                   mp::row_major(c.data(), 5, 5), mp::amax_into(&amax));
+    CHECK(amax == infinity);  // infinity times the zeros around C is NaN
 }
 
 TEST_CASE("by ordinary instructions, too") {
