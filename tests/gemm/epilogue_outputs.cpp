@@ -198,10 +198,10 @@ void check_quantization(generator& random, float scale) {
         const Number one_by_one(mp::quantize_to<Number>(&scale)(values[i], 0, 0));
         const Number in_vectors(ended[i]);
         if (mp::isnan(expected[i])) {
-            wrong += mp::isnan(one_by_one) && mp::isnan(in_vectors) ? 0 : 1;
+            wrong += mp::isnan(one_by_one) && mp::isnan(in_vectors) ? 0U : 1U;
         } else {
             wrong +=
-                one_by_one.bits() == expected[i].bits() && in_vectors.bits() == expected[i].bits() ? 0 : 1;
+                one_by_one.bits() == expected[i].bits() && in_vectors.bits() == expected[i].bits() ? 0U : 1U;
         }
     }
     CAPTURE(scale);
