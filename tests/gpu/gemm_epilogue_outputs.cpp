@@ -136,6 +136,11 @@ TEST_CASE("second outputs by wgmma have the bits of the model") {
     }
     check<gpu_gemm_kernel::wgmma, arch::sm_90, mp::bfloat16, mp::float8_e4m3fn, float>(
         {256, 256, 128}, {.seed = 9, .cluster_blocks = 1}, orders[0]);
+    // Few rows, whose tiles are transposed.
+    for (const std::ptrdiff_t rows : {7, 36}) {
+        check<gpu_gemm_kernel::wgmma, arch::sm_90, mp::bfloat16, mp::float8_e4m3fn, mp::bfloat16>(
+            {rows, 140, 140}, {.padding = 4, .beta = 0.5F, .seed = ++seed}, orders[rows % 2]);
+    }
 }
 
 TEST_CASE("second outputs of groups of rows and of integers have the bits of the model") {
