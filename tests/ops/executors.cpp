@@ -348,6 +348,20 @@ TEST_CASE("linear layers of floats have the bits of ordered products on the CPU"
         CAPTURE(act);
         CHECK(y == expected);
     }
+    const auto check_preactivation = [&]<class Value>(std::vector<Value> z) {
+        std::vector<Value> z0 = z;
+        for (const auto act :
+             {mp::ops::activation::gelu, mp::ops::activation::gelu_tanh, mp::ops::activation::silu}) {
+            mp::ops::linear_with_preactivation<off>(gpu, in, weights, b, row_major(z.data(), rows, rows), out,
+                                                    act);
+            mp::ops::linear_with_preactivation<off>(host, in, weights, b, row_major(z0.data(), rows, rows),
+                                                    to, act);
+            CHECK(y == expected);
+            CHECK(z == z0);
+        }
+    };
+    check_preactivation(std::vector<float>(rows * rows));
+    check_preactivation(std::vector<half>(rows * rows));
     std::vector<float> dx(size), dw(size), db(rows), dx0(size), dw0(size), db0(rows);
     const auto dy = row_major(std::as_const(y).data(), rows, rows);
     mp::ops::linear_backward<off>(gpu, in, weights, dy, row_major(dx.data(), rows, columns),
