@@ -83,7 +83,7 @@ void launch_along_k(std::string_view function, const Executor& exec, const gpu_g
     if constexpr (has(gpu_gemm_kernel::wgmma)) {
         if (plan.kernel == gpu_gemm_kernel::wgmma) {
             warpgroup_tiles<A>::call_for(plan, [&]<class Tile>() {
-                launch_warpgroups<true, true, Tile>(function, exec, plan, problem, no_scales{});
+                launch_warpgroup_tile<true, true, Tile>(function, exec, plan, problem, no_scales{});
             });
         }
     }

@@ -20,6 +20,23 @@
 #include <string_view>
 #include <type_traits>
 
+namespace mp::detail::inline MP_ISA_NAMESPACE {
+
+/// y = act(z) for gelu, gelu_tanh and silu.
+template <class Executor, class Y, class Z>
+void activate(const Executor& exec, matrix_view<Y> y, matrix_view<const Z> z, ops::activation act) {
+    switch (act) {
+        case ops::activation::gelu:
+            return map_elements(gelu_function{}, exec, y, z);
+        case ops::activation::gelu_tanh:
+            return map_elements(gelu_tanh_function{}, exec, y, z);
+        default:
+            return map_elements(silu_function{}, exec, y, z);
+    }
+}
+
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+
 namespace mp::ops::inline MP_ISA_NAMESPACE {
 
 /// Tag of linear_with_preactivation(): a matrix product, so in the low precision of the policy.
@@ -84,15 +101,7 @@ struct linear_with_preactivation_op {
         } else if constexpr (!gpu_executor<Executor> && std::is_same_v<Z, float>) {
             // The same bits, 5 % faster on CPUs: z is not narrower than what it is computed in.
             linear_op{}(exec, x, w, b, z, activation::none);
-            const matrix_view<const float> before = z;
-            switch (act) {
-                case activation::gelu:
-                    return map_elements(detail::gelu_function{}, exec, y, before);
-                case activation::gelu_tanh:
-                    return map_elements(detail::gelu_tanh_function{}, exec, y, before);
-                default:
-                    return map_elements(detail::silu_function{}, exec, y, before);
-            }
+            detail::activate(exec, y, matrix_view<const Z>(z), act);
         } else {
             const auto ending = compose(store_auxiliary(z), detail::chosen_activation{act});
             if constexpr (std::is_same_v<Bias, absent_t>) {

@@ -109,6 +109,27 @@ void launch_warpgroups(std::string_view function, const Executor& exec, const gp
            it);
 }
 
+/// Launches the kernel of a tile for operands that lie along k or not: that of the tile, or for few rows that of the product
+/// with swapped operands.
+template <bool AKMajor, bool BKMajor, class Tile, class Executor, class A, class B, class Output,
+          class Epilogue, class Scales>
+void launch_warpgroup_tile(std::string_view function, const Executor& exec, const gpu_gemm_plan& plan,
+                           const product_problem<A, B, Output, Epilogue>& problem, const Scales& scales) {
+    if constexpr (!is_swapped<Tile>) {
+        using kernel = warp_specialized_gemm_kernel<A, B, AKMajor, BKMajor, Tile::columns,
+                                                    Tile::cluster_blocks, Output, Epilogue, Scales>;
+        static_assert(kernel::rows == Tile::rows);
+        launch_warpgroups<kernel>(function, exec, plan, problem, scales);
+    } else if constexpr (AKMajor) {
+        using kernel =
+            warp_specialized_gemm_kernel<B, A, BKMajor, true, Tile::rows, 1, Output, Epilogue, Scales, true>;
+        static_assert(kernel::rows == Tile::columns);
+        const product_problem<B, A, Output, Epilogue> exchanged{problem.b, problem.a,      problem.c,
+                                                                problem.k, problem.splits, problem.sums};
+        launch_warpgroups<kernel>(function, exec, plan, exchanged, scales.exchanged());
+    }
+}
+
 /// A product by wgmma and TMA: the large tiles in clusters of two, the others by single blocks, so that there
 /// are two kernels for each layout; and those with swapped operands, for rows of A that run along k.
 template <class Executor, class A, class B, class Output, class Epilogue, class Scales>
@@ -128,19 +149,7 @@ void run_warpgroups(std::string_view function, const Executor& exec, gpu_gemm_pl
         constexpr bool a_along_k = AKMajor || sizeof(A) != 2;
         constexpr bool b_along_k = BKMajor || sizeof(A) != 2;
         warpgroup_tiles<A>::call_for(plan, [&]<class Tile>() {
-            if constexpr (!is_swapped<Tile>) {
-                using kernel = warp_specialized_gemm_kernel<A, B, a_along_k, b_along_k, Tile::columns,
-                                                            Tile::cluster_blocks, Output, Epilogue, Scales>;
-                static_assert(kernel::rows == Tile::rows);
-                launch_warpgroups<kernel>(function, exec, plan, problem, scales);
-            } else if constexpr (a_along_k) {
-                using kernel = warp_specialized_gemm_kernel<B, A, b_along_k, true, Tile::rows, 1, Output,
-                                                            Epilogue, Scales, true>;
-                static_assert(kernel::rows == Tile::columns);
-                const product_problem<B, A, Output, Epilogue> exchanged{
-                    problem.b, problem.a, problem.c, problem.k, problem.splits, problem.sums};
-                launch_warpgroups<kernel>(function, exec, plan, exchanged, scales.exchanged());
-            }
+            launch_warpgroup_tile<a_along_k, b_along_k, Tile>(function, exec, plan, problem, scales);
         });
     });
 }

@@ -94,7 +94,10 @@ public:
                  matrix_view<Activation> active) {
         input_ = x;
         result_.resize(exec, x.rows, weight_.rows());
-        if constexpr (float8_scaling<Policy>) {
+        if constexpr (float8_scaling<Policy> && gpu_executor<Executor>) {
+            // These products have an end of their own.
+            detail::activate(exec, active, matrix_view<const Activation>(forward(exec, x)), act);
+        } else if constexpr (float8_scaling<Policy>) {
             const auto ending = compose(store_auxiliary(result_.view()), detail::chosen_activation{act});
             const auto product = [&](const auto& epilogue) {
                 products_.forward(exec, x, matrix_view<const Weight>(weight_.weights()), weight_.version(),
