@@ -15,6 +15,7 @@
 #include <mp/gpu/gemm/warpgroup_product.hpp>
 #include <mp/matrix_view.hpp>
 #include <mp/scaling/device_tensor_scale.hpp>
+#include <mp/scaling/unscale.hpp>
 #include <mp/simt/gpu_executor.hpp>
 #include <mp/simt/kernel_traits.hpp>
 #include <mp/simt/launch_shape.hpp>

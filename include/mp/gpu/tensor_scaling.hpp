@@ -17,7 +17,9 @@
 #include <mp/rules/scaled_code.hpp>
 #include <mp/scaling/amax_history.hpp>
 #include <mp/scaling/device_tensor_scale.hpp>
+#include <mp/scaling/scale_checks.hpp>
 #include <mp/scaling/tensor_scaling.hpp>
+#include <mp/scaling/unscale.hpp>
 #include <mp/simt/gpu_executor.hpp>
 #include <mp/simt/kernel_traits.hpp>
 #include <mp/simt/launch_shape.hpp>
