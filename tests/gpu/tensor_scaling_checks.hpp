@@ -108,6 +108,18 @@ void check_codes(const Executor& exec) {
         check_codes<float8_e5m2>(exec, current, {}, current.scale(amax), values, rows, columns, columns,
                                  rows);
     }
+    // Products a little below the middle of two codes, whose nearest float is the middle.
+    int found = 0;
+    for (int j = 1; j < 128 && found < 3; ++j) {
+        const double middle = 1.0625, x = 1 + j / 128.0;
+        known.scale = static_cast<float>(middle / x);
+        if (static_cast<double>(known.scale) * x >= middle) known.scale = std::nextafter(known.scale, 0.0F);
+        if (static_cast<float>(static_cast<double>(known.scale) * x) < 1.0625F) continue;
+        ++found;
+        const std::vector<bfloat16> pair{bfloat16(static_cast<float>(x)), bfloat16(static_cast<float>(-x))};
+        check_codes<float8_e4m3fn>(exec, to_e4m3, known, known.scale, pair, 2, 1, 1, 2);
+    }
+    CHECK(found == 3);
     // An infinity saturates, and is seen; the scale of a first tensor is one then.
     auto values = draw(33 * 40, 1, 6);
     values[777] = bfloat16(-std::numeric_limits<float>::infinity());
