@@ -30,15 +30,19 @@ endif()
 # Everything that nvcc compiles, and nothing else: cmake --build <folder> --target cuda
 add_custom_target(cuda)
 
-# mp_compile_quickly(<target>): with MP_CUDA_INTERPRETED, for programs whose kernels are those of the tests, which ptxas
-# sees and the compiler optimises there.
-function(mp_compile_quickly target)
-  if(NOT MP_CUDA_INTERPRETED)
-    return()
+# mp_skip_ptxas(<target>): with MP_CUDA_INTERPRETED, for programs whose kernels are those of the tests, which ptxas sees.
+function(mp_skip_ptxas target)
+  if(MP_CUDA_INTERPRETED)
+    string(REPLACE "-real" "-virtual" architectures "${CMAKE_CUDA_ARCHITECTURES}")
+    set_target_properties(${target} PROPERTIES CUDA_ARCHITECTURES "${architectures}")
   endif()
-  string(REPLACE "-real" "-virtual" architectures "${CMAKE_CUDA_ARCHITECTURES}")
-  set_target_properties(${target} PROPERTIES CUDA_ARCHITECTURES "${architectures}")
-  if(CMAKE_CUDA_COMPILER_VERSION VERSION_GREATER_EQUAL 13.0)
+endfunction()
+
+# mp_only_compile(<target>): the same for programs that nobody runs then. Not for others: less optimised code copies the
+# bytes of empty classes, which nobody has written, and the interpreter says so.
+function(mp_only_compile target)
+  mp_skip_ptxas(${target})
+  if(MP_CUDA_INTERPRETED AND CMAKE_CUDA_COMPILER_VERSION VERSION_GREATER_EQUAL 13.0)
     target_compile_options(${target} PRIVATE "$<$<COMPILE_LANGUAGE:CUDA>:-Ofc=max>")
   endif()
 endfunction()
