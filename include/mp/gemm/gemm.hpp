@@ -127,10 +127,10 @@ MP_NEVER_INLINE void multiply_operands(cpu exec, instruction_set isa, matrix_vie
     product_task task = make_product_task<A, B>(kernel, isa, a_rows, b_columns, output, rows, columns, k);
     const row_runs_kernels* const runs =
         !is_packed && b_columns.vector_stride == 1 ? row_runs_kernels_for<B>(isa) : nullptr;
-    const bool far = is_packed && rows <= most_direct_rows && is_far(packed, columns);
+    const bool from_memory = is_packed && rows <= most_direct_rows && is_far(packed, columns);
     const bool takes_floats = kernel.a_element == panel_element::float32;
-    const bool suits_direct =
-        kernel.layout == a_layout::rows && (far || (takes_floats && rows <= most_direct_rows_in_caches));
+    const bool suits_direct = kernel.layout == a_layout::rows &&
+                              (from_memory || (takes_floats && rows <= most_direct_rows_in_caches));
     const product_kernel* const direct =
         is_packed && kernel.b_element == panel_element_of<B>() && suits_direct ? &kernel : nullptr;
     if (rows <= most_direct_rows && (direct != nullptr || (runs != nullptr && takes_floats))) {
@@ -138,7 +138,7 @@ MP_NEVER_INLINE void multiply_operands(cpu exec, instruction_set isa, matrix_vie
         const row_runs_kernel* const of_rows = runs == nullptr ? nullptr
                                                : rows == 1     ? &runs->of_row
                                                                : &runs->of_rows;
-        multiply_skinny(exec, task, {direct, of_rows, sizeof(B), far}, workspace);
+        multiply_skinny(exec, task, {direct, of_rows, sizeof(B), from_memory}, workspace);
         return;
     }
     if (is_packed && task.kernel->b_element != panel_element_of<B>()) {
