@@ -88,6 +88,7 @@ struct store_auxiliary_epilogue {
         }
         return true;
     }
+    /// As operator(), for a run of C.
     void apply(float* values, std::ptrdiff_t count, std::ptrdiff_t row, std::ptrdiff_t column,
                bool down) const {
         apply_runs({values, 0, 1, count, row, column, down});
@@ -136,6 +137,7 @@ struct amax_epilogue {
                                                     static_cast<std::size_t>(all.count)));
         return true;
     }
+    /// As operator(), for a run of C.
     void apply(float* values, std::ptrdiff_t count, std::ptrdiff_t row, std::ptrdiff_t column,
                bool down) const {
         apply_runs({values, 0, 1, count, row, column, down});
@@ -184,6 +186,7 @@ struct quantize_epilogue {
                                            static_cast<std::size_t>(all.count), factor(), largest);
         return true;
     }
+    /// As operator(), for a run of C.
     void apply(float* values, std::ptrdiff_t count, std::ptrdiff_t row, std::ptrdiff_t column,
                bool down) const {
         apply_runs({values, 0, 1, count, row, column, down});
