@@ -9,6 +9,7 @@
 #include <mp/executor.hpp>
 #include <mp/gemm/batched.hpp>
 #include <mp/gemm/epilogue.hpp>
+#include <mp/gemm/epilogue_runs.hpp>
 #include <mp/gemm/gemm.hpp>
 #include <mp/gemm/grouped.hpp>
 #include <mp/gemm/k_scales.hpp>
@@ -22,7 +23,7 @@
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
-/// Checks the scales of groups of rows of a. Groups may begin at any row, so each row has scales of its own.
+/// Checks the scales of an m-grouped product. A group may start at any row of a, so a_scales has one vector per row.
 template <class A, class B, class C>
 void check_scaled_row_groups(std::string_view function, std::ptrdiff_t groups, matrix_view<A> a,
                              const k_block_scales& a_scales, const matrix_batch<B>& b,
@@ -79,7 +80,7 @@ void gemm_scaled_grouped_m(const Executor& exec, float alpha, matrix_view<A> a,
     detail::check_row_groups(function, groups, a, b, c);
     detail::check_scaled_row_groups(function, groups, a, a_scales, b, b_scales, c);
     detail::check_group_bounds(function, offsets, "a.rows", a.rows);
-    if constexpr (requires { epilogue.validate(c.rows, c.columns); }) epilogue.validate(c.rows, c.columns);
+    detail::validate_epilogue(epilogue, c);
     for (std::ptrdiff_t g = 0; g < groups; ++g) {
         const std::ptrdiff_t first = offsets[static_cast<std::size_t>(g)];
         const std::ptrdiff_t rows = offsets[static_cast<std::size_t>(g) + 1] - first;
@@ -105,9 +106,7 @@ void gemm_scaled_masked(const Executor& exec, float alpha, matrix_batch<A> a,
     detail::check_batch(function, groups, a, b, c);
     detail::check_scaled_batch(function, groups, a, a_scales, b, b_scales, c);
     detail::check_group_counts(function, counts, a.first.rows);
-    if constexpr (requires { epilogue.validate(c.first.rows, c.first.columns); }) {
-        epilogue.validate(c.first.rows, c.first.columns);
-    }
+    detail::validate_batch_epilogue(epilogue, c.first);
     for (std::ptrdiff_t g = 0; g < groups; ++g) {
         const std::ptrdiff_t rows = counts[static_cast<std::size_t>(g)];
         if (rows == 0) continue;

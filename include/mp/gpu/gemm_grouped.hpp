@@ -183,7 +183,8 @@ namespace mp::inline MP_ISA_NAMESPACE {
 /// taken for the nearest that do not. c is row-major.
 ///
 /// mma.sync multiplies (from sm_80 on, numbers of 8 bits from sm_89), or, as mp::gemm chooses, wgmma in code for sm_90a, where
-/// lines begin at multiples of 16 bytes and a is row-major; with the same bits but for 8 bits, where it has to be asked for:
+/// lines are aligned to 16 bytes and a is row-major. Both give the same bits for 16 bits and tfloat32. For 8-bit operands
+/// wgmma accumulates differently, so it has to be requested:
 ///
 ///     mp::gemm_grouped_m<mp::gpu_gemm_kernel::prefer_wgmma>(stream, 1, x, weights, offsets, 0, y);
 template <gpu_gemm_kernel Kernel = gpu_gemm_kernel::automatic, gpu_executor Executor, gpu_gemm_input A,

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <mp/gemm/epilogue.hpp>
+#include <mp/gemm/epilogue_runs.hpp>
 #include <mp/gemm/grouped_scaled.hpp>
 #include <mp/gemm/k_scales.hpp>
 #include <mp/gpu/gemm.hpp>
@@ -41,7 +42,7 @@ void gemm_scaled_grouped_m(const Executor& exec, float alpha, matrix_view<A> a,
     detail::check_row_groups(function, groups, a, b, c);
     detail::check_scaled_row_groups(function, groups, a, a_scales, b, b_scales, c);
     detail::check_row_major_groups(function, "c.order", c.order);
-    if constexpr (requires { epilogue.validate(c.rows, c.columns); }) epilogue.validate(c.rows, c.columns);
+    detail::validate_epilogue(epilogue, c);
     if (c.rows == 0 || c.columns == 0 || groups == 0) return;
     using a_value = std::remove_const_t<A>;
     using b_value = std::remove_const_t<B>;
@@ -71,9 +72,7 @@ void gemm_scaled_masked(const Executor& exec, float alpha, matrix_batch<A> a,
     detail::check_batch(function, groups, a, b, c);
     detail::check_scaled_batch(function, groups, a, a_scales, b, b_scales, c);
     detail::check_row_major_groups(function, "c.first.order", c.first.order);
-    if constexpr (requires { epilogue.validate(c.first.rows, c.first.columns); }) {
-        epilogue.validate(c.first.rows, c.first.columns);
-    }
+    detail::validate_batch_epilogue(epilogue, c.first);
     if (c.first.rows == 0 || c.first.columns == 0) return;
     using a_value = std::remove_const_t<A>;
     using b_value = std::remove_const_t<B>;

@@ -13,8 +13,8 @@
 
 namespace mp {
 
-/// The scale of one tensor on a GPU: what amax_history has on the host but for the window, and what belongs to
-/// the codes that were made last. The host makes it and may copy it back; in between nothing but kernels looks
+/// The scaling state of one tensor in device memory: the scale and update count of an amax_history, without its
+/// window, and the amax and scale of the last quantization. The host makes it and may copy it back; in between nothing but kernels looks
 /// at it, so that steps wait for nothing and can be captured.
 struct device_tensor_scale {
     /// Parts of a tensor that are measured side by side.

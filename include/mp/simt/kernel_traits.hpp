@@ -56,8 +56,8 @@ template <class Kernel>
     }
 }
 
-/// The shape of a launch of blocks of so many threads, in clusters of so many blocks. Throws argument_error in the
-/// name of `function` for what no device can run.
+/// The launch configuration for `threads` threads per block and `cluster` blocks per cluster. Throws argument_error in the
+/// name of `function` for a configuration that no device can run.
 [[nodiscard]] inline launch_shape shape_of_launch(std::string_view function, const launch_size& size,
                                                   int threads, int cluster) {
     // What a grid can have in its first dimension.
