@@ -9,6 +9,7 @@
 #include <mp/gpu/gemm/problem.hpp>
 
 #include <cstddef>
+#include <type_traits>
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
@@ -18,6 +19,9 @@ struct no_groups {
     static constexpr bool shares_c = false;
 };
 
+template <class Groups>
+inline constexpr bool is_grouped = !std::is_same_v<Groups, no_groups>;
+
 /// A tile of a group; its steps begin at `first` of k.
 struct group_tile_work : tile_work {
     int first;
@@ -25,6 +29,24 @@ struct group_tile_work : tile_work {
     int tail;
     std::ptrdiff_t end_of_rows;
 };
+
+/// Where the steps of a tile begin in k, and where they end with the one that a group has in part.
+template <class Groups, class Work>
+[[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE int first_k([[maybe_unused]] const Work& work) {
+    if constexpr (Groups::along_k) {
+        return work.first;
+    } else {
+        return 0;
+    }
+}
+template <class Groups, class Work>
+[[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE int end_of_steps(const Work& work) {
+    if constexpr (Groups::along_k) {
+        return work.end + (work.tail != 0 ? 1 : 0);
+    } else {
+        return work.end;
+    }
+}
 
 /// The work of a block of a cluster as cluster_work, of groups: every thread goes through the offsets by itself, and so do
 /// all blocks of a cluster, whose tiles are of one group. Steps are of StepK elements.

@@ -81,10 +81,10 @@ void launch_warpgroups(std::string_view function, const Executor& exec, const gp
         throw_argument(function, "the number of c's tiles", it.work_count(), "must be below 2^31 for wgmma");
     }
     if (problem.c.has_product) {
-        it.a_map =
-            make_tensor_map(exec, Kernel::a_stage::template tiles<Kernel::rows>(problem.a, plan.batch));
-        it.b_map =
-            make_tensor_map(exec, Kernel::b_stage::template tiles<Kernel::b_part>(problem.b, plan.batch));
+        it.a_map = make_tensor_map(
+            exec, Kernel::operands::a_stage::template tiles<Kernel::rows>(problem.a, plan.batch));
+        it.b_map = make_tensor_map(
+            exec, Kernel::operands::b_stage::template tiles<Kernel::operands::b_part>(problem.b, plan.batch));
         // The transpose of C, which nobody maps, is written by threads.
         if constexpr (!Kernel::swapped) {
             const auto map_output = [&](const auto& c, std::ptrdiff_t matrices) {
