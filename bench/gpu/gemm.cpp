@@ -21,6 +21,7 @@
 #include "measure.hpp"
 #include "other_products.hpp"
 #include "random_data.hpp"
+#include "schedules.hpp"
 #if defined(__CUDACC__) && __has_include(<cublasLt.h>)
 #define MP_BENCH_HAS_CUBLASLT 1
 #include "cublaslt.hpp"
@@ -296,6 +297,7 @@ int main(int argc, char** argv) {
              measure_type<mp::float8_e4m3fn, mp::bfloat16>(on, to, "float8_e4m3fn");
          }},
         {"scaled", measure_scaled},
+        {"schedules", bench::gpu::measure_schedules},
         {"integers", bench::gpu::measure_integers},
         {"groups", bench::gpu::measure_groups},
         {"tfloat32",
@@ -307,7 +309,7 @@ int main(int argc, char** argv) {
                 if (std::none_of(std::begin(parts), std::end(parts), is_it)) {
                     throw std::runtime_error(
                         "'" + name +
-                        "' is none of bfloat16, half, float8, scaled, integers, groups, tfloat32");
+                        "' is none of bfloat16, half, float8, scaled, schedules, integers, groups, tfloat32");
                 }
             }
             for (const part& it : parts) {

@@ -268,7 +268,7 @@ if wants gemm && ! $dry_run && [ -z "${MP_CUBLASLT:-}" ] && ! ldconfig -p 2>/dev
     found=$(timeout 20 find /usr/local /opt /usr/lib /root -name 'libcublasLt.so.*' -type f 2>/dev/null | sort -V | tail -n 1)
     [ -z "$found" ] || export MP_CUBLASLT=$found
 fi
-for type in bfloat16 float8 scaled integers groups half tfloat32; do
+for type in bfloat16 float8 scaled schedules integers groups half tfloat32; do
     run gemm.$type 300 "$(program gemm)" "$out/gemm_${type}_$kind.csv" $type
 done
 for name in arrays optimizers; do

@@ -233,10 +233,22 @@ void gemm_on_model(const mp::gpu_gemm_plan& plan, mp::matrix_view<A> a, mp::matr
 const std::vector<problem> large_problems{problem{64, 64, 64}, problem{300, 270, 1000},
                                           problem{1100, 1300, 129}, problem{1, 77, 4099}};
 
+/// Has warpgroups take turns with tiles, of which a cluster has several, where a plan is for wgmma.
+void take_turns(mp::gpu_gemm_plan& plan) {
+    if (plan.kernel != mp::gpu_gemm_kernel::wgmma) return;
+    plan.gpu.multiprocessors = 2;
+    plan.tile_rows = 64;
+    plan.tile_columns = 256;
+    plan.cluster_blocks = 2;
+    plan.swapped = false;
+    plan.ping_pong = true;
+}
+
 /// Compares all bits of products of random numbers with the model; with some infinities among them, of which
 /// products become NaN.
 template <class Input, class Output, mp::gpu_gemm_kernel Kernel = mp::gpu_gemm_kernel::automatic>
-void check_model(const std::vector<problem>& problems = large_problems, bool infinities = false) {
+void check_model(const std::vector<problem>& problems = large_problems, bool infinities = false,
+                 bool turns = false) {
     generator random(9);
     mp::unique_cuda_stream stream;
     int count = 0;
@@ -247,10 +259,12 @@ void check_model(const std::vector<problem>& problems = large_problems, bool inf
     for (const auto& [rows, columns, k, alpha, beta] : problems) {
         for_all_orders([&](auto a_order, auto b_order, auto c_order) {
             for (const bool aligned : {true, false}) {
+                if (turns && !aligned) continue;
                 matrix<Input> a(stream, rows, k, a_order, aligned, draw);
                 matrix<Input> b(stream, k, columns, b_order, aligned, draw);
                 matrix<Output> c(stream, rows, columns, c_order, aligned, draw);
-                const auto plan = mp::plan_gemm<Kernel>(stream.get(), a.device(), b.device());
+                auto plan = mp::plan_gemm<Kernel>(stream.get(), a.device(), b.device());
+                if (turns) take_turns(plan);
                 mp::gemm<Kernel>(stream.get(), plan, alpha, a.device(), b.device(), beta, c.device());
                 gemm_on_model(plan, a.host(), b.host(), c.host());
                 const std::vector<Output> actual = c.on_device.to_host(stream);
@@ -292,10 +306,45 @@ TEST_CASE("gemm: small products by any kernel have the bits of the model") {
     check_model<mp::float8_e4m3fn, mp::half, kernel>(problems, true);
 }
 
+TEST_CASE("gemm: warpgroups that take turns have the bits of the model") {
+    constexpr auto kernel = mp::gpu_gemm_kernel::prefer_wgmma;
+    check_model<mp::half, float, kernel>({problem{133, 70, 200}}, true, true);
+    check_model<mp::bfloat16, mp::bfloat16, kernel>({problem{200, 270, 136}}, false, true);
+}
+
+TEST_CASE("gemm: warpgroups that take turns have the same bits in slices of k and in batches") {
+    constexpr auto kernel = mp::gpu_gemm_kernel::prefer_wgmma;
+    constexpr std::ptrdiff_t rows = 200, columns = 40, k = 328, count = 2;
+    generator random(11);
+    mp::unique_cuda_stream stream;
+    const auto draw = [&] { return std::normal_distribution<float>()(random); };
+    matrix<mp::half> a(stream, rows * count, k, orders[0], true, draw);
+    matrix<mp::half> b(stream, k, columns * count, orders[1], true, draw);
+    const mp::matrix_batch<const mp::half> left{a.device().block(0, 0, rows, k), rows * a.leading};
+    const mp::matrix_batch<const mp::half> right{b.device().block(0, 0, k, columns), columns * b.leading};
+    const auto product = [&](int splits, bool turns) {
+        auto plan = mp::plan_gemm<kernel>(stream.get(), count, left, right, {.splits = splits});
+        if (turns) take_turns(plan);
+        mp::device_buffer<float> c(stream, std::vector<float>(rows * columns * count));
+        mp::device_buffer<float> workspace(plan.workspace_size());
+        mp::gemm_batched<kernel>(
+            stream.get(), plan, 1.0F, left, right, 0.0F,
+            mp::matrix_batch<float>{mp::row_major(c.data(), rows, columns), rows * columns},
+            mp::identity_epilogue{}, workspace.span());
+        return c.to_host(stream);
+    };
+    for (const int splits : {1, 2, 4}) {
+        const auto turns = product(splits, true);
+        const auto together = product(splits, false);
+        CAPTURE(splits);
+        CHECK(std::memcmp(turns.data(), together.data(), turns.size() * sizeof(float)) == 0);
+    }
+}
+
 /// Multiplies small integers with second outputs on the device and on the CPU, and compares everything.
 template <mp::gpu_gemm_kernel Kernel>
 void check_second_outputs(generator& random, const problem& p, mp::storage_order c_order,
-                          mp::storage_order order, bool aligned) {
+                          mp::storage_order order, bool aligned, bool turns = false) {
     mp::unique_cuda_stream stream;
     const auto draw = [&] { return static_cast<float>(std::uniform_int_distribution<int>(-3, 3)(random)); };
     matrix<mp::bfloat16> a(stream, p.rows, p.k, orders[0], aligned, draw);
@@ -315,7 +364,9 @@ void check_second_outputs(generator& random, const problem& p, mp::storage_order
                            mp::compose(mp::compose(mp::silu_epilogue{}, mp::amax_into(largest)),
                                        mp::quantize_to<mp::float8_e4m3fn>(factor)));
     };
-    mp::gemm<Kernel>(stream.get(), p.alpha, a.device(), b.device(), p.beta, c.device(),
+    auto plan = mp::plan_gemm<Kernel>(stream.get(), a.device(), b.device());
+    if (turns) take_turns(plan);
+    mp::gemm<Kernel>(stream.get(), plan, p.alpha, a.device(), b.device(), p.beta, c.device(),
                      layer(device_bias.span(), before.device(), device_amax.data(), device_scale.data()));
     mp::gemm(mp::cpu{}, p.alpha, a.host(), b.host(), p.beta, c.host(),
              layer(bias, before.host(), &amax, scale.data()));
@@ -339,6 +390,7 @@ TEST_CASE("gemm: second outputs by any kernel have the bits of the CPU") {
         check_second_outputs<wgmma>(random, {130, 136, 72}, order, orders[1], true);
     }
     check_second_outputs<wgmma>(random, {128, 128, 64, 1.0F, 0.5F}, orders[0], orders[0], true);
+    check_second_outputs<wgmma>(random, {200, 144, 72, 1.0F, 0.5F}, orders[0], orders[1], true, true);
 }
 
 TEST_CASE("gemm: wmma and mma.sync have the same bits") {

@@ -78,6 +78,7 @@ struct setting {
         0;  ///< fewer of them than tiles: with wgmma blocks then have several; 0 leaves it to the GPU
     int cluster_blocks = 0;  ///< of wgmma: 2 are the largest tiles, 1 are the others, 0 leaves it to the plan
     int tile_rows = 0;       ///< of mma: 64 or 16; 0 leaves it to the plan
+    bool ping_pong = false;  ///< of wgmma: warpgroups take turns with tiles of 64 x 256, in clusters of two
     int swapped_rows = 0;    ///< of wgmma's tiles with swapped operands: 64 or 16; 0 leaves it to the plan
 };
 
@@ -118,6 +119,15 @@ void take_clusters(mp::gpu_gemm_plan& plan, int cluster_blocks) {
     plan.tile_columns = cluster_blocks == 2 && sizeof(Input) != 1 ? 256 : 128;
 }
 
+/// Has a plan for wgmma take the tiles that warpgroups compute by turns.
+inline void take_turns(mp::gpu_gemm_plan& plan) {
+    plan.cluster_blocks = 2;
+    plan.swapped = false;
+    plan.ping_pong = true;
+    plan.tile_rows = 64;
+    plan.tile_columns = 256;
+}
+
 /// Multiplies on the simulated GPU and by the model, and compares all bits.
 template <gpu_gemm_kernel Kernel, arch Arch, class A, class B, class C, class Draw,
           class Epilogue = mp::identity_epilogue>
@@ -133,6 +143,7 @@ void check(const shape& size, const setting& with, Draw draw, Epilogue epilogue 
     auto plan = mp::plan_gemm<A, Kernel>(gpu, size.rows, size.columns, size.k);
     if (with.multiprocessors != 0) plan.gpu.multiprocessors = with.multiprocessors;
     if (with.cluster_blocks != 0) take_clusters<A>(plan, with.cluster_blocks);
+    if (with.ping_pong) take_turns(plan);
     if (with.tile_rows != 0) {
         plan.tile_rows = with.tile_rows;
         plan.tile_columns = with.tile_rows == 16 ? 32 : 64;

@@ -87,10 +87,38 @@ TEST_CASE("other kernels refuse tiles that they do not have") {
     CHECK(
         complaint<wgmma, arch::sm_90, mp::half>(large) ==
         "mp::gemm: plan.cluster_blocks is 1; it must be that of a tile which wgmma has for operands of this "
-        "type: 128x256 in clusters of 2, 128x128, 16x64 swapped, 64x64 swapped");
+        "type: 128x256 in clusters of 2, 64x256 in clusters of 2 ping-pong, 128x128, 16x64 swapped, 64x64 "
+        "swapped");
     large.tile_columns = 128;
     large.swapped = true;
     CHECK(complaint<wgmma, arch::sm_90, mp::half>(large).find("plan.swapped is true") != std::string::npos);
+    large.swapped = false;
+    large.ping_pong = true;
+    CHECK(complaint<wgmma, arch::sm_90, mp::half>(large).find("plan.ping_pong is true") != std::string::npos);
+    large.tile_rows = 64;
+    large.tile_columns = 256;
+    large.cluster_blocks = 2;
+    CHECK(complaint<wgmma, arch::sm_90, mp::half>(large).empty());
+}
+
+TEST_CASE("warpgroups take turns where epilogues are long beside k") {
+    constexpr auto wgmma = gpu_gemm_kernel::wgmma;
+    const auto name = [](std::ptrdiff_t k, int instructions, int splits = 1) {
+        return mp::plan_gemm<mp::half, wgmma>(mp::simulated_gpu<arch::sm_90>{}, 8192, 8192, k, 1,
+                                              {.splits = splits, .epilogue_instructions = instructions})
+            .kernel_name();
+    };
+    CHECK(name(64, 0) == "wgmma.128x256x64.cluster2");
+    CHECK(name(256, 55) == "wgmma.64x256x64.pingpong.cluster2");
+    CHECK(name(512, 55) == "wgmma.128x256x64.cluster2");
+    CHECK(name(1024, 250) == "wgmma.64x256x64.pingpong.cluster2");
+    CHECK(name(2048, 250) == "wgmma.128x256x64.cluster2");
+    CHECK(name(1024, 250, 2) == "wgmma.128x256x64.cluster2.split2");
+    // Those of 8 bits have no such tiles.
+    CHECK(mp::plan_gemm<mp::float8_e4m3fn, wgmma>(mp::simulated_gpu<arch::sm_90>{}, 8192, 8192, 128, 1,
+                                                  {.epilogue_instructions = 250})
+              .kernel_name() == "wgmma.128x128x128.cluster2");
+    CHECK_THROWS_AS(static_cast<void>(name(64, -1)), mp::argument_error);
 }
 
 TEST_CASE("plans know how many blocks have room in the shared memory of a multiprocessor") {

@@ -9,6 +9,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <vector>
 
 namespace {
 
@@ -55,6 +57,68 @@ TEST_CASE("products by wgmma of tfloat32 and of promoted 8 bits have the bits of
         check<gpu_gemm_kernel::wgmma, arch::sm_90, mp::float8_e4m3fn, mp::float8_e5m2, float>(
             {140, 160, 400}, {.b_order = column, .seed = 2, .cluster_blocks = cluster_blocks},
             normal_numbers(2));
+    }
+}
+
+TEST_CASE("warpgroups that take turns have the bits of the model") {
+    // One cluster has the four tiles, of three steps each, which the four stages do not divide.
+    std::uint64_t seed = 0;
+    for (const auto a_order : orders) {
+        for (const auto b_order : orders) {
+            ++seed;
+            check<gpu_gemm_kernel::wgmma, arch::sm_90, mp::bfloat16, mp::bfloat16, mp::bfloat16>(
+                {132, 276, 140},
+                {.a_order = a_order,
+                 .b_order = b_order,
+                 .c_order = orders[seed / 2 % 2],
+                 .padding = padding(132, 2),
+                 .alpha = 1.5F,
+                 .beta = seed % 2 == 0 ? 0.0F : 0.5F,
+                 .seed = seed,
+                 .multiprocessors = 2,
+                 .ping_pong = true},
+                normal_numbers(7));
+        }
+    }
+    // More blocks than tiles; a number of tiles that is odd, of which both groups begin some at each stage.
+    check<gpu_gemm_kernel::wgmma, arch::sm_90, mp::tfloat32, mp::tfloat32, float>(
+        {140, 300, 100}, {.b_order = column, .seed = 1, .ping_pong = true}, normal_numbers(1));
+    check<gpu_gemm_kernel::wgmma, arch::sm_90, mp::tfloat32, mp::tfloat32, float>(
+        {576, 40, 36}, {.b_order = column, .seed = 2, .multiprocessors = 2, .ping_pong = true},
+        normal_numbers(2));
+}
+
+TEST_CASE("warpgroups that take turns have the same bits in slices of k and in batches") {
+    constexpr std::ptrdiff_t rows = 136, columns = 264, k = 312, count = 2;
+    normal_numbers draw(3);
+    std::vector<mp::bfloat16> a(rows * k * count), b(k * columns * count);
+    for (auto& value : a) value = mp::bfloat16(draw());
+    for (auto& value : b) value = mp::bfloat16(draw());
+    const mp::matrix_batch<const mp::bfloat16> left{mp::row_major(a.data(), rows, k), rows * k};
+    const mp::matrix_batch<const mp::bfloat16> right{mp::row_major(b.data(), k, columns), k * columns};
+    const auto product = [&](int splits, bool turns) {
+        const auto gpu =
+            gpu_test::watched(mp::simulated_gpu<arch::sm_90>{.seed = static_cast<std::uint64_t>(splits)});
+        auto plan = mp::plan_gemm<mp::bfloat16, gpu_gemm_kernel::wgmma>(gpu, rows, columns, k, count,
+                                                                        {.splits = splits});
+        REQUIRE(plan.splits == splits);
+        plan.gpu.multiprocessors = 4;
+        gpu_gemm_test::take_clusters<mp::bfloat16>(plan, 2);
+        if (turns) gpu_gemm_test::take_turns(plan);
+        std::vector<mp::bfloat16> c(rows * columns * count);
+        std::vector<float> workspace(plan.workspace_size());
+        mp::gemm_batched<gpu_gemm_kernel::wgmma>(
+            gpu, plan, 1, left, right, 0,
+            mp::matrix_batch<mp::bfloat16>{mp::row_major(c.data(), rows, columns), rows * columns},
+            mp::identity_epilogue{}, workspace);
+        return c;
+    };
+    // Of five steps, two slices have three and two of them, and three slices two, two and one.
+    for (const int splits : {1, 2, 3}) {
+        const auto turns = product(splits, true);
+        const auto together = product(splits, false);
+        CHECK_MESSAGE(std::memcmp(turns.data(), together.data(), turns.size() * sizeof turns[0]) == 0, splits,
+                      " slices");
     }
 }
 

@@ -3,11 +3,13 @@
 /// The general matrix product on GPUs.
 #pragma once
 
+#include <mp/detail/bits.hpp>
 #include <mp/detail/view_extent.hpp>
 #include <mp/error.hpp>
 #include <mp/gemm/batched.hpp>
 #include <mp/gemm/epilogue.hpp>
 #include <mp/gemm/validation.hpp>
+#include <mp/gpu/gemm/epilogue_cost.hpp>
 #include <mp/gpu/gemm/launch_layouts.hpp>
 #include <mp/gpu/gemm/mixed_policy.hpp>
 #include <mp/gpu/gemm/mma_policy.hpp>
@@ -25,6 +27,7 @@
 #include <mp/simt/kernel_traits.hpp>
 #include <mp/workspace.hpp>
 
+#include <algorithm>
 #include <concepts>
 #include <cstddef>
 #include <span>
@@ -160,6 +163,14 @@ template <gpu_gemm_kernel Asked, class Executor, class A, class B>
         layouts.warpgroups_take = gpu.has_warpgroups && warpgroups_take(a, b, strides);
     const gpu_gemm_kernel kernel = resolve_kernel<input, Asked>(gpu, layouts, a.rows, b.columns, count);
     return plan_with_kernel<input>(gpu, kernel, a.rows, b.columns, a.columns, count, options, layouts);
+}
+
+/// Options of a plan for products with this beta and an epilogue of this type. Threads end a C that is read.
+template <class Epilogue>
+[[nodiscard]] gpu_gemm_options options_for(float beta) {
+    constexpr int of_epilogue = epilogue_instructions<Epilogue>;
+    constexpr int of_threads = (std::max)(of_epilogue, least_epilogue_instructions);
+    return {.epilogue_instructions = same_value(beta, 0.0F) ? of_epilogue : of_threads};
 }
 
 template <class Value>
@@ -345,7 +356,8 @@ void gemm(const Executor& exec, float alpha, matrix_view<A> a, matrix_view<B> b,
           Epilogue epilogue = {}) {
     detail::check_gpu_product("mp::gemm", a, b, c, epilogue);
     if (c.rows == 0 || c.columns == 0) return;
-    gemm<Kernel>(exec, plan_gemm<Kernel>(exec, a, b), alpha, a, b, beta, c, epilogue);
+    gemm<Kernel>(exec, plan_gemm<Kernel>(exec, a, b, detail::options_for<Epilogue>(beta)), alpha, a, b, beta,
+                 c, epilogue);
 }
 
 /// Overload for one operand of 16 bits (half or bfloat16) and one of 8 (std::int8_t or the two float8), such as weights that are
@@ -404,7 +416,8 @@ template <gpu_gemm_kernel Kernel = gpu_gemm_kernel::automatic, gpu_executor Exec
 void gemm_batched(const Executor& exec, std::ptrdiff_t count, float alpha, matrix_batch<A> a,
                   matrix_batch<B> b, float beta, matrix_batch<C> c, Epilogue epilogue = {}) {
     if (count < 0) detail::throw_argument("mp::gemm_batched", "count", count, "must not be negative");
-    gemm_batched<Kernel>(exec, plan_gemm<Kernel>(exec, count, a, b), alpha, a, b, beta, c, epilogue);
+    gemm_batched<Kernel>(exec, plan_gemm<Kernel>(exec, count, a, b, detail::options_for<Epilogue>(beta)),
+                         alpha, a, b, beta, c, epilogue);
 }
 
 }  // namespace mp::inline MP_ISA_NAMESPACE

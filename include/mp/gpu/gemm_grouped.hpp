@@ -87,7 +87,7 @@ void launch_warpgroup_groups(std::string_view function, const Executor& exec, co
                              const product_problem<A, B, Output, Epilogue>& problem, const Groups& groups,
                              const Scales& scales) {
     const auto run = [&]<class Tile, bool AKMajor, bool BKMajor>() {
-        if constexpr (!is_swapped<Tile>) {
+        if constexpr (!is_swapped<Tile> && !is_ping_pong<Tile>) {
             using kernel =
                 warp_specialized_gemm_kernel<A, B, AKMajor, BKMajor, Tile::columns, Tile::cluster_blocks,
                                              Output, Epilogue, Scales, false, Groups>;

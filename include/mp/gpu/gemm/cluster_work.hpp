@@ -20,10 +20,11 @@ struct tile_work {
     int end;
 };
 
-/// The work of a block of a cluster, whose tiles of Rows x Columns lie below each other: first number `number`
+/// The work of a block of a cluster, whose tiles of `rows` x Columns lie below each other: first number `number`
 /// of the work, then every `clusters` further.
-template <int Rows, int Columns, int ClusterBlocks>
+template <int Columns, int ClusterBlocks>
 struct cluster_work {
+    int rows;
     unsigned cluster_rows;  ///< tiles of a cluster
     unsigned cluster_columns;
     unsigned splits;
@@ -41,7 +42,7 @@ struct cluster_work {
         const unsigned slice = number / tiles;
         const tile_coordinate at = coordinate_of_tile(number - slice * tiles, cluster_rows, cluster_columns);
         const unsigned product = slice / splits;
-        tile_work work{(at.row * ClusterBlocks + own) * Rows,
+        tile_work work{(at.row * ClusterBlocks + own) * rows,
                        at.column * Columns,
                        static_cast<int>(slice),
                        static_cast<int>(product),

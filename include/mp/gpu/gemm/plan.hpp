@@ -4,8 +4,10 @@
 #pragma once
 
 #include <mp/bfloat16.hpp>
+#include <mp/detail/bits.hpp>
 #include <mp/error.hpp>
 #include <mp/float8.hpp>
+#include <mp/gpu/gemm/epilogue_cost.hpp>
 #include <mp/gpu/gemm/problem.hpp>
 #include <mp/gpu/gemm/stage_copies.hpp>
 #include <mp/gpu/gemm/tiles.hpp>
@@ -86,6 +88,10 @@ struct gpu_gemm_options {
     /// Slices of k that different blocks of threads add up, for products with few elements and much
     /// k. With more than one the product needs a workspace. Zero: as many as fill the device.
     int splits = 1;
+    /// What the end of 8 elements of C takes, in instructions: mp::epilogue_instructions of the epilogue that products by
+    /// this plan will have. Where that is long beside k, wgmma computes by another schedule (gpu_gemm_plan::ping_pong),
+    /// to the same bits. Zero: it is taken for nothing. mp::gemm without a plan knows its epilogue.
+    int epilogue_instructions = 0;
 };
 
 /// The decisions for products of one shape and type, which can be made once and used often. Made by
@@ -104,6 +110,9 @@ struct gpu_gemm_plan {
     int cluster_blocks = 1;   ///< blocks of threads that share columns of B: with wgmma 1 or 2
     /// wgmma for few rows: computes the transpose of C, so that its columns are the 64 rows of an instruction.
     bool swapped = false;
+    /// wgmma: warpgroups take tiles in turns, so that one of them ends its elements of C while the other one multiplies. The
+    /// tile is then that of a warpgroup.
+    bool ping_pong = false;
 
     /// Floats of workspace that a product by this plan needs; zero unless it splits k.
     [[nodiscard]] std::size_t workspace_size() const {
@@ -112,12 +121,13 @@ struct gpu_gemm_plan {
                                  static_cast<std::size_t>(splits) * static_cast<std::size_t>(batch);
     }
 
-    /// Such as "mma.128x256x32", with ".swapped", ".cluster2" and ".split4" behind it where there are such.
+    /// Such as "mma.128x256x32", with ".swapped", ".pingpong", ".cluster2" and ".split4" behind it where there are such.
     [[nodiscard]] std::string kernel_name() const {
         std::string text(name_of(kernel));
         text.append(".").append(std::to_string(tile_rows)).append("x").append(std::to_string(tile_columns));
         text.append("x").append(std::to_string(tile_k));
         if (swapped) text.append(".swapped");
+        if (ping_pong) text.append(".pingpong");
         if (cluster_blocks != 1) text.append(".cluster").append(std::to_string(cluster_blocks));
         if (splits != 1) text.append(".split").append(std::to_string(splits));
         return text;
@@ -211,28 +221,33 @@ void check_tile(std::string_view function, const gpu_gemm_plan& plan) {
     bool has_rows = false;
     bool has_columns = false;
     bool has_cluster = false;
+    bool has_swapped = false;
     std::string known;
     for (const tile_choice& tile : tiles) {
         const bool same_rows = tile.rows == plan.tile_rows;
         const bool same_size = same_rows && tile.columns == plan.tile_columns;
         const bool same_cluster = same_size && tile.cluster_blocks == plan.cluster_blocks;
-        if (same_cluster && tile.swapped == plan.swapped) return;
+        const bool same_swapped = same_cluster && tile.swapped == plan.swapped;
+        if (same_swapped && tile.ping_pong == plan.ping_pong) return;
         has_rows = has_rows || same_rows;
         has_columns = has_columns || same_size;
         has_cluster = has_cluster || same_cluster;
+        has_swapped = has_swapped || same_swapped;
         if (!known.empty()) known.append(", ");
         known.append(std::to_string(tile.rows)).append("x").append(std::to_string(tile.columns));
         if (tile.cluster_blocks != 1) {
             known.append(" in clusters of ").append(std::to_string(tile.cluster_blocks));
         }
         if (tile.swapped) known.append(" swapped");
+        if (tile.ping_pong) known.append(" ping-pong");
     }
     const std::string expected = "must be that of a tile which " + std::string(name_of(plan.kernel)) +
                                  " has for operands of this type: " + known;
     if (!has_rows) throw_argument(function, "plan.tile_rows", plan.tile_rows, expected);
     if (!has_columns) throw_argument(function, "plan.tile_columns", plan.tile_columns, expected);
     if (!has_cluster) throw_argument(function, "plan.cluster_blocks", plan.cluster_blocks, expected);
-    throw_argument(function, "plan.swapped", plan.swapped, expected);
+    if (!has_swapped) throw_argument(function, "plan.swapped", plan.swapped, expected);
+    throw_argument(function, "plan.ping_pong", plan.ping_pong, expected);
 }
 
 /// Of what wgmma multiplies at a time, mma.sync multiplies so much on the same device. (Luo et al., "Dissecting the
@@ -242,16 +257,18 @@ void check_tile(std::string_view function, const gpu_gemm_plan& plan) {
 }
 
 /// What a product takes by the work of the multiprocessor that has most, in multiply-adds of the largest tile.
+/// `epilogue` is epilogue_time() where that is to count.
 [[nodiscard]] inline double estimated_time(const tile_choice& tile, const gpu_properties& gpu,
                                            gpu_gemm_kernel kernel, std::ptrdiff_t rows,
-                                           std::ptrdiff_t columns, std::ptrdiff_t count) {
+                                           std::ptrdiff_t columns, std::ptrdiff_t count,
+                                           double epilogue = 0) {
     const std::ptrdiff_t clusters =
         tile_count(rows, tile.rows * tile.cluster_blocks) * tile_count(columns, tile.columns) * count;
     const std::ptrdiff_t at_a_time = (std::max)(1, gpu.multiprocessors / tile.cluster_blocks);
     // A block that has a multiprocessor for itself hides less of what its threads wait for.
     const double rate = tile.rate * relative_rate(gpu, kernel) * (tile.fits(gpu) ? 1.0 : 0.8);
     const auto blocks = (std::max<std::ptrdiff_t>)(tile_count(clusters, at_a_time), tile.overlapping);
-    return static_cast<double>(blocks) * tile.rows * tile.columns / rate;
+    return time_of_tiles(tile, rate, static_cast<double>(blocks), epilogue) * tile.rows * tile.columns;
 }
 
 struct timed_tile {
@@ -269,13 +286,14 @@ struct operand_layouts {
 [[nodiscard]] inline timed_tile choose_tile(std::span<const tile_choice> tiles, const gpu_properties& gpu,
                                             gpu_gemm_kernel kernel, std::ptrdiff_t rows,
                                             std::ptrdiff_t columns, std::ptrdiff_t count,
-                                            const operand_layouts& layouts = {}) {
+                                            const operand_layouts& layouts = {}, double epilogue = 0) {
     timed_tile best{};
     for (const tile_choice& tile : tiles) {
         if (tile.cluster_blocks > 1 && rows <= tile.rows) continue;  // there is no tile below
         // More rows would have B read again for each tile.
         if (tile.swapped && (rows > tile.rows || !layouts.swappable)) continue;
-        const double time = estimated_time(tile, gpu, kernel, rows, columns, count);
+        if (tile.ping_pong && same_value(epilogue, 0.0)) continue;
+        const double time = estimated_time(tile, gpu, kernel, rows, columns, count, epilogue);
         if (best.tile.rows == 0 || time < best.time) best = {tile, time};
     }
     return best;
@@ -283,8 +301,8 @@ struct operand_layouts {
 template <class Input>
 [[nodiscard]] timed_tile choose_tile(const gpu_properties& gpu, gpu_gemm_kernel kernel, std::ptrdiff_t rows,
                                      std::ptrdiff_t columns, std::ptrdiff_t count,
-                                     const operand_layouts& layouts = {}) {
-    return choose_tile(tiles_of<Input>(kernel), gpu, kernel, rows, columns, count, layouts);
+                                     const operand_layouts& layouts = {}, double epilogue = 0) {
+    return choose_tile(tiles_of<Input>(kernel), gpu, kernel, rows, columns, count, layouts, epilogue);
 }
 
 /// The kernel that is taken where `Asked` was asked for: one by itself, and which one.
@@ -333,18 +351,26 @@ template <class Input>
         throw_argument(function, "options.splits", options.splits,
                        "must be from 0 to " + error_text(most_splits));
     }
+    if (options.epilogue_instructions < 0) {
+        throw_argument(function, "options.epilogue_instructions", options.epilogue_instructions,
+                       "must not be negative");
+    }
     if (!can_run<Input>(gpu, kernel)) {
         throw_argument(function, "Kernel", name_of(kernel),
                        "must be one that a device of capability " + error_text(gpu.capability) +
                            " has for operands of this type");
     }
     gpu_gemm_plan plan{kernel, 0, 0, tile_k_of<Input>(kernel), options.splits, rows, columns, k, batch, gpu};
-    const tile_choice tile =
-        choose_tile<Input>(gpu, kernel, rows, columns, batch * (std::max)(1, options.splits), layouts).tile;
+    const bool weighs_epilogue = kernel == gpu_gemm_kernel::wgmma && options.splits == 1 && k != 0;
+    const double epilogue = weighs_epilogue ? epilogue_time<Input>(options.epilogue_instructions, k) : 0;
+    const tile_choice tile = choose_tile<Input>(gpu, kernel, rows, columns,
+                                                batch * (std::max)(1, options.splits), layouts, epilogue)
+                                 .tile;
     plan.tile_rows = tile.rows;
     plan.tile_columns = tile.columns;
     plan.cluster_blocks = tile.cluster_blocks;
     plan.swapped = tile.swapped;
+    plan.ping_pong = tile.ping_pong;
     const std::ptrdiff_t steps = tile_count(k, slice_k_bytes / static_cast<int>(sizeof(Input)));
     if (plan.splits == 0) {
         plan.splits = choose_splits(
@@ -362,7 +388,7 @@ namespace mp::inline MP_ISA_NAMESPACE {
 
 /// Decides how products of a (rows x k) and b (k x columns) are computed on a GPU with these
 /// properties; `batch` is how many of them there are in a call. Throws argument_error for a kernel that the
-/// device lacks for the type, for negative sizes, and for splits below zero or above 64.
+/// device lacks for the type, for negative sizes and epilogues, and for splits below zero or above 64.
 template <gpu_gemm_input Input, gpu_gemm_kernel Kernel = gpu_gemm_kernel::automatic>
 [[nodiscard]] gpu_gemm_plan plan_gemm(const gpu_properties& gpu, std::ptrdiff_t rows, std::ptrdiff_t columns,
                                       std::ptrdiff_t k, std::ptrdiff_t batch = 1,

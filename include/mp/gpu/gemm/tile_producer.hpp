@@ -21,6 +21,7 @@ struct tile_producer {
     /// Matrices of the operands from one product of a batch to the next: one, or none.
     int a_matrices;
     int b_matrices;
+    int a_rows;  ///< of a tile
 
     /// Copies all steps of a tile, each as soon as its stage is empty. The warps that multiply wait for the bytes.
     MP_ANY_EXECUTION_SPACE
@@ -35,13 +36,11 @@ struct tile_producer {
         for (int step = work.begin; step < end_of_steps<Groups>(work); ++step) {
             const int p = first_k<Groups>(work) + step * operands::k;
             Pipeline::wait_empty(thread, state);
-            thread.arrive_expect(Pipeline::full(state.stage), operands::bytes);
-            operands::a_stage::template copy<operands::rows>(thread, Pipeline::a_at(state.stage), 0, a_map,
-                                                             row, p, work.product * a_matrices,
-                                                             Pipeline::full(state.stage), 0);
-            operands::b_stage::template copy<operands::b_part>(thread, Pipeline::b_at(state.stage), own_part,
-                                                               b_map, column, p, work.product * b_matrices,
-                                                               Pipeline::full(state.stage), all);
+            thread.arrive_expect(Pipeline::full(state.stage), operands::bytes_of(a_rows));
+            operands::a_stage::copy(thread, Pipeline::a_at(state.stage), 0, a_rows, a_map, row, p,
+                                    work.product * a_matrices, Pipeline::full(state.stage), 0);
+            operands::b_stage::copy(thread, Pipeline::b_at(state.stage), own_part, operands::b_part, b_map,
+                                    column, p, work.product * b_matrices, Pipeline::full(state.stage), all);
             state.advance();
         }
     }

@@ -31,24 +31,23 @@ struct tile_stage {
 
     static_assert(KMajor || size == 2);
 
-    /// The tiles in which `Rows` rows at a time are copied, of the matrices of a batch; of one matrix if it
+    /// The tiles in which `rows` rows at a time are copied, of the matrices of a batch; of one matrix if it
     /// is the same each time.
-    template <int Rows>
-    [[nodiscard]] static simt::tensor_tiles tiles(const operand_vectors<Input>& operand,
+    [[nodiscard]] static simt::tensor_tiles tiles(const operand_vectors<Input>& operand, int rows,
                                                   std::ptrdiff_t batch) {
         const bool one = operand.batch_stride == 0;
         return {operand.data,          size,
                 operand.length,        operand.vectors,
                 operand.stride * size, row_elements,
-                KMajor ? Rows : k,     warpgroup_k_bytes,
+                KMajor ? rows : k,     warpgroup_k_bytes,
                 one ? 1 : batch,       one ? 16 : operand.batch_stride * size};
     }
 
-    /// Copies rows `first` to first + Rows - 1 of the stage, from row `outer` of matrix `matrix` of the
-    /// operand on. By one thread.
+    /// Copies rows `first` to first + rows - 1 of the stage, from row `outer` of matrix `matrix` of the
+    /// operand on, by a map of such tiles. By one thread.
     MP_ANY_EXECUTION_SPACE
-    template <int Rows, class Thread>
-    MP_HOST_DEVICE MP_ALWAYS_INLINE static void copy(Thread thread, std::uint32_t stage, int first,
+    template <class Thread>
+    MP_HOST_DEVICE MP_ALWAYS_INLINE static void copy(Thread thread, std::uint32_t stage, int first, int rows,
                                                      const simt::tensor_map& map, int outer, int p,
                                                      int matrix,
                                                      simt::shared_pointer<simt::memory_barrier> full,
@@ -58,7 +57,7 @@ struct tile_stage {
                                                  static_cast<std::uint32_t>(first * warpgroup_k_bytes)};
             copy_box(thread, to, map, p, outer, matrix, full, blocks);
         } else {
-            for (int i = 0; i < Rows / row_elements; ++i) {
+            for (int i = 0; i < rows / row_elements; ++i) {
                 const simt::shared_pointer<Input> to{
                     stage + static_cast<std::uint32_t>((first / row_elements + i) * panel_bytes)};
                 copy_box(thread, to, map, outer + i * row_elements, p, matrix, full, blocks);

@@ -27,6 +27,10 @@ struct staged_operands {
     static constexpr int b_part = Columns / ClusterBlocks;
     static constexpr int k = a_stage::k;
     static constexpr int bytes = a_stage::bytes + b_stage::bytes;
+    /// Those of a step with fewer rows of A.
+    [[nodiscard]] MP_HOST_DEVICE static constexpr int bytes_of(int a_rows) {
+        return a_rows * warpgroup_k_bytes + b_stage::bytes;
+    }
 
     static_assert(sizeof(A) == sizeof(B) && bytes % 1024 == 0);
 };
@@ -41,6 +45,12 @@ struct pipeline_state {
         const bool last = stage == Stages - 1;
         stage = last ? 0 : stage + 1;
         parity ^= last ? 1U : 0U;
+    }
+    /// Passes over the steps of a tile that is another warpgroup's.
+    MP_HOST_DEVICE void skip(int steps) {
+        const unsigned past = static_cast<unsigned>(stage) + static_cast<unsigned>(steps);
+        stage = static_cast<int>(past % Stages);
+        parity ^= past / Stages % 2;
     }
 };
 
@@ -68,7 +78,8 @@ struct tma_pipeline {
         return a_at(stage) + Operands::a_stage::bytes;
     }
 
-    /// Makes the barrier objects, for `warps` warps of each block that read a stage. By one thread.
+    /// Makes the barrier objects, for `warps` warps of each block that read a stage. By one thread, which lets others see
+    /// them by fence_barrier_init().
     MP_ANY_EXECUTION_SPACE
     template <class Thread>
     MP_HOST_DEVICE MP_ALWAYS_INLINE static void init(Thread thread, int warps) {
@@ -76,7 +87,6 @@ struct tma_pipeline {
             thread.init_barrier(full(i), 1);
             thread.init_barrier(empty(i), warps * cluster_blocks);
         }
-        thread.fence_barrier_init();
     }
 
     /// Waits until a stage may be written. The phase before the first one counts as ended.

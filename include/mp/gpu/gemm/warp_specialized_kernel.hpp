@@ -17,6 +17,7 @@
 #include <mp/gpu/gemm/warp_output.hpp>
 #include <mp/gpu/gemm/warp_scales.hpp>
 #include <mp/gpu/gemm/warpgroup_mainloop.hpp>
+#include <mp/gpu/gemm/warpgroup_turns.hpp>
 #include <mp/gpu/properties.hpp>
 #include <mp/simt/fragments.hpp>
 #include <mp/simt/launch_shape.hpp>
@@ -34,6 +35,11 @@ namespace mp::detail::inline MP_ISA_NAMESPACE {
 /// One thread copies operands (tile_producer), the warps of two groups multiply them (warpgroup_mainloop) and bring the sums
 /// to C (warp_output); between them is a ring of stages (tma_pipeline). Where `maps_c` says so, sums end in registers
 /// and TMA writes them.
+///
+/// By one of two schedules. Cooperative: each group multiplies 64 of a tile's 128 rows, so that a column of B that
+/// was brought serves both. But both groups end their sums at the same time, and tensor cores wait meanwhile. Ping-pong: the
+/// groups take turns (warpgroup_turns), with tiles of 64 rows, so that one of them ends its sums while the other one multiplies;
+/// each passes over the stages of the other's tiles. Both schedules compute the same.
 ///
 /// With `Swapped`, for few rows of C, the operands have changed places, and what is computed is the transpose of C: see
 /// transposed_output. Reading the large operand is what takes the time; so tiles have 64 of its rows, for one warpgroup, and two
@@ -54,6 +60,9 @@ struct warp_specialized_gemm_kernel {
 
     using operands = staged_operands<A, B, AKMajor, BKMajor, rows, Columns, ClusterBlocks>;
     using output = std::conditional_t<Swapped, transposed_output<Columns>, warp_output<Columns>>;
+    /// Whether there is a choice of schedules. Promoting sums keeps a group from its products, behind which the other one
+    /// multiplies only where they have tiles at the same time.
+    static constexpr bool has_ping_pong = !Swapped && sizeof(A) != 1 && !is_grouped<Groups>;
     /// Whether C, not only sums of slices, may be written by TMA.
     static constexpr bool ends_in_registers = !Swapped && std::is_same_v<Epilogue, identity_epilogue>;
 
@@ -71,9 +80,11 @@ struct warp_specialized_gemm_kernel {
     static constexpr std::size_t shared_bytes = scales_begin + scales_bytes;
 
     using pipeline = tma_pipeline<operands, stages, barriers_begin>;
+    using turns = warpgroup_turns<barriers_begin + pipeline::barriers_bytes>;
     using mainloop = warpgroup_mainloop<pipeline, multiplying_groups, Scales, scales_begin, Groups>;
 
-    static_assert(shared_bytes <= most_bytes && pipeline::barriers_bytes <= barriers_bytes);
+    static_assert(shared_bytes <= most_bytes);
+    static_assert(pipeline::barriers_bytes + (has_ping_pong ? turns::bytes : 0) <= barriers_bytes);
     static_assert(!Swapped || !is_grouped<Groups>);
     static_assert(Swapped || output::bytes % 1024 == 0);
 
@@ -89,12 +100,19 @@ struct warp_specialized_gemm_kernel {
     int a_matrices;
     int b_matrices;
     bool maps_c;
+    bool ping_pong;  ///< the schedule; false where there is no choice
     Scales scales;
     Groups groups = {};
 
+    [[nodiscard]] MP_HOST_DEVICE bool alternates() const { return has_ping_pong && ping_pong; }
+    /// Rows of a tile: of C, or of its transpose.
+    [[nodiscard]] MP_HOST_DEVICE int tile_rows() const { return alternates() ? 64 : rows; }
     /// Tiles of clusters that lie below each other, and beside each other, in C or in its transpose.
     [[nodiscard]] MP_HOST_DEVICE std::ptrdiff_t tiles_down() const {
-        return tile_count(Swapped ? c.columns : c.rows, rows * ClusterBlocks);
+        const std::ptrdiff_t extent = Swapped ? c.columns : c.rows;
+        // By constants, since other divisions take long.
+        const std::ptrdiff_t of_64_rows = tile_count(extent, 64 * ClusterBlocks);
+        return alternates() ? of_64_rows : tile_count(of_64_rows, multiplying_groups);
     }
     [[nodiscard]] MP_HOST_DEVICE std::ptrdiff_t tiles_across() const {
         return tile_count(Swapped ? c.rows : c.columns, Columns);
@@ -121,7 +139,9 @@ private:
     template <class Thread>
     MP_HOST_DEVICE MP_ALWAYS_INLINE void run(Thread thread) const {
         if (thread.index() == 0) {
-            pipeline::init(thread, multiplying_groups * 4);
+            pipeline::init(thread, alternates() ? 4 : multiplying_groups * 4);
+            if (alternates()) turns::init(thread);
+            thread.fence_barrier_init();
             if (c.has_product) {
                 thread.prefetch_map(a_map);
                 thread.prefetch_map(b_map);
@@ -163,7 +183,8 @@ private:
     template <class Thread>
     MP_HOST_DEVICE MP_ALWAYS_INLINE auto work_of(Thread thread) const {
         const auto steps = static_cast<unsigned>(c.has_product ? tile_count(k, operands::k) : 0);
-        return cluster_work<rows, Columns, ClusterBlocks>{
+        return cluster_work<Columns, ClusterBlocks>{
+            tile_rows(),
             static_cast<unsigned>(tiles_down()),
             static_cast<unsigned>(tiles_across()),
             static_cast<unsigned>(splits),
@@ -178,7 +199,7 @@ private:
     MP_ANY_EXECUTION_SPACE
     template <class Thread>
     MP_HOST_DEVICE MP_ALWAYS_INLINE void copy_tiles(Thread thread) const {
-        const tile_producer<pipeline, Groups> producer{a_map, b_map, a_matrices, b_matrices};
+        const tile_producer<pipeline, Groups> producer{a_map, b_map, a_matrices, b_matrices, tile_rows()};
         typename pipeline::state state;
         auto list = work_of(thread);
         for (; !list.is_done(); list.advance()) producer.copy_tile(thread, list.current(), state);
@@ -191,12 +212,24 @@ private:
         const int warp = thread.uniform(thread.index() % simt::warpgroup_size / simt::warp_size);
         const std::uint32_t at =
             outputs_begin + static_cast<std::uint32_t>((group * 4 + warp) * output::bytes);
+        const int first_row = alternates() ? 0 : group * 64;
+        turns turn(group);
+        bool is_own = !alternates() || group == 0;
         auto list = work_of(thread);
         for (; !list.is_done(); list.advance()) {
             const auto work = list.current();
+            if (!is_own) {
+                state.skip(work.end - work.begin);
+                is_own = true;
+                continue;
+            }
+            is_own = !alternates();
             float sum[std::size_t{Columns / 2}];
-            mainloop::multiply_tile(thread, group, work, scales, state, sum);
-            const std::ptrdiff_t row = work.row + group * 64 + warp * epilogue_tile_rows;
+            if (alternates()) turn.wait(thread);
+            mainloop::multiply_tile(thread, group, first_row, work, scales, state, sum, [&] {
+                if (alternates()) turn.pass(thread);
+            });
+            const std::ptrdiff_t row = work.row + first_row + warp * epilogue_tile_rows;
             if constexpr (is_grouped<Groups>) {
                 write_group(thread, at, sum, work, row);
             } else if (splits == 1) {

@@ -45,12 +45,14 @@ struct warpgroup_mainloop {
     static_assert(promotes || !has_scales);
     static_assert(!Groups::along_k || !(promotes || operands::a_k_major || operands::b_k_major));
 
-    /// The sums of the 64 rows of group `group` in a tile. Without a step nothing is written to them.
+    /// The sums of the 64 rows of a tile from `first_row` on, by warpgroup `group` of those that multiply. Without a step
+    /// nothing is written to them. Calls all_begun() when all products of the tile have been begun.
     MP_ANY_EXECUTION_SPACE
-    template <class Thread, class Work>
-    MP_HOST_DEVICE MP_ALWAYS_INLINE static void multiply_tile(Thread thread, int group, const Work& work,
-                                                              const Scales& scales, pipeline_state& state,
-                                                              sums& sum) {
+    template <class Thread, class Work, class Function>
+    MP_HOST_DEVICE MP_ALWAYS_INLINE static void multiply_tile(Thread thread, int group, int first_row,
+                                                              const Work& work, const Scales& scales,
+                                                              pipeline_state& state, sums& sum,
+                                                              Function all_begun) {
         [[maybe_unused]] float promoted[std::size_t{promotes ? columns / 2 : 1}];
         const int count = work.end - work.begin;
         if constexpr (promotes) clear(promoted);
@@ -72,7 +74,7 @@ struct warpgroup_mainloop {
             thread.fence_products();
             MP_UNROLL
             for (int i = 0; i < warpgroup_k_bytes / simt::mma_k_bytes; ++i) {
-                multiply(thread, group, state, i, (!promotes && step != 0) || i != 0, sum);
+                multiply(thread, first_row, state, i, (!promotes && step != 0) || i != 0, sum);
             }
             thread.commit_products();
             if constexpr (has_scales) {
@@ -99,13 +101,14 @@ struct warpgroup_mainloop {
         if constexpr (Groups::along_k) {
             has_tail = work.tail != 0;
             if (has_tail) {
-                multiply_tail(thread, group, work.tail, state, count != 0, sum);
+                multiply_tail(thread, group, first_row, work.tail, state, count != 0, sum);
                 thread.template wait_products<1>();
                 if (count != 0) Pipeline::release(thread, before);
                 before = state.stage;
                 state.advance();
             }
         }
+        all_begun();
         // On every way to the sums, or the compiler cannot leave them where they are.
         thread.template wait_products<0>();
         if constexpr (has_scales) {
@@ -126,11 +129,11 @@ private:
     /// Begins the product of 32 bytes of k, number `i` of those of a stage.
     MP_ANY_EXECUTION_SPACE
     template <class Thread>
-    MP_HOST_DEVICE MP_ALWAYS_INLINE static void multiply(Thread thread, int group,
+    MP_HOST_DEVICE MP_ALWAYS_INLINE static void multiply(Thread thread, int first_row,
                                                          const pipeline_state& state, int i, bool add,
                                                          sums& sum) {
         thread.template multiply_async<a_type, b_type, columns, !operands::a_k_major, !operands::b_k_major>(
-            sum, a_stage::describe(thread, Pipeline::a_at(state.stage), group * 64, i),
+            sum, a_stage::describe(thread, Pipeline::a_at(state.stage), first_row, i),
             b_stage::describe(thread, Pipeline::b_at(state.stage), 0, i), add);
     }
 
@@ -138,9 +141,9 @@ private:
     /// them become zero, in both operands, since zero times infinity is not.
     MP_ANY_EXECUTION_SPACE
     template <class Thread>
-    MP_HOST_DEVICE MP_ALWAYS_INLINE static void multiply_tail(Thread thread, int group, int length,
-                                                              const pipeline_state& state, bool add,
-                                                              sums& sum) {
+    MP_HOST_DEVICE MP_ALWAYS_INLINE static void multiply_tail(Thread thread, int group, int first_row,
+                                                              int length, const pipeline_state& state,
+                                                              bool add, sums& sum) {
         const int products = tile_count(length, simt::mma_k<a_type>);
         Pipeline::wait_full(thread, state);
         if (length % simt::mma_k<a_type> != 0) {
@@ -156,7 +159,7 @@ private:
         MP_UNROLL_BY(1)
         for (int i = 0; i < products; ++i) {
             thread.fence_products();
-            multiply(thread, group, state, i, add || i != 0, sum);
+            multiply(thread, first_row, state, i, add || i != 0, sum);
             thread.commit_products();
         }
     }

@@ -64,6 +64,7 @@ template <class Kernel, class Executor, class A, class B, class Output, class Ep
 void launch_warpgroups(std::string_view function, const Executor& exec, const gpu_gemm_plan& plan,
                        const product_problem<A, B, Output, Epilogue>& problem, const Scales& scales,
                        const Groups& groups = {}) {
+    using operands = typename Kernel::operands;
     Kernel it{{},
               {},
               {},
@@ -75,16 +76,15 @@ void launch_warpgroups(std::string_view function, const Executor& exec, const gp
               problem.a.batch_stride != 0 ? 1 : 0,
               problem.b.batch_stride != 0 ? 1 : 0,
               false,
+              plan.ping_pong,
               scales,
               groups};
     if (it.work_count() >= Kernel::most_work) {
         throw_argument(function, "the number of c's tiles", it.work_count(), "must be below 2^31 for wgmma");
     }
     if (problem.c.has_product) {
-        it.a_map = make_tensor_map(
-            exec, Kernel::operands::a_stage::template tiles<Kernel::rows>(problem.a, plan.batch));
-        it.b_map = make_tensor_map(
-            exec, Kernel::operands::b_stage::template tiles<Kernel::operands::b_part>(problem.b, plan.batch));
+        it.a_map = make_tensor_map(exec, operands::a_stage::tiles(problem.a, it.tile_rows(), plan.batch));
+        it.b_map = make_tensor_map(exec, operands::b_stage::tiles(problem.b, operands::b_part, plan.batch));
         // The transpose of C, which nobody maps, is written by threads.
         if constexpr (!Kernel::swapped) {
             const auto map_output = [&](const auto& c, std::ptrdiff_t matrices) {
@@ -118,7 +118,7 @@ void launch_warpgroup_tile(std::string_view function, const Executor& exec, cons
     if constexpr (!is_swapped<Tile>) {
         using kernel = warp_specialized_gemm_kernel<A, B, AKMajor, BKMajor, Tile::columns,
                                                     Tile::cluster_blocks, Output, Epilogue, Scales>;
-        static_assert(kernel::rows == Tile::rows);
+        static_assert(Tile::ping_pong ? kernel::has_ping_pong : kernel::rows == Tile::rows);
         launch_warpgroups<kernel>(function, exec, plan, problem, scales);
     } else if constexpr (AKMajor) {
         using kernel =

@@ -7,7 +7,7 @@
 // budget sass bfloat16_tiles loop HGMMA most 0 LDL|STL
 // budget sass bfloat16_tiles loop HGMMA most 52 . per 4 HGMMA
 // budget sass bfloat16_tiles function most 0 LDL|STL|CALL.REL.NOINC
-// budget sass bfloat16_tiles function most 3450 .
+// budget sass bfloat16_tiles function most 3520 .
 // budget sass few_rows loop HGMMA most 0 MEMBAR|CCTL|LDL|STL
 // budget sass few_rows loop HGMMA most 44 . per 4 HGMMA
 // budget sass few_rows function most 0 LDL|STL|CALL.REL.NOINC
