@@ -57,6 +57,37 @@ TEST_CASE("ldmatrix: rows as they are, and transposed") {
     }
 }
 
+TEST_CASE("stmatrix: rows as they are, and transposed") {
+    // Lane l has elements 2 l and 2 l + 1 of a matrix by rows, and points to row l, of those that it has.
+    const auto store = [](const std::string& form) {
+        return kernel(R"(
+        .shared .align 16 .b8 room[512];
+        mov.u32 %r3, room;
+        shl.b32 %r4, %r1, 4;
+        add.u32 %r4, %r3, %r4;
+        shl.b32 %r5, %r1, 1;
+        add.u32 %r6, %r5, 1;
+        shl.b32 %r6, %r6, 16;
+        or.b32 %r5, %r5, %r6;
+        stmatrix.sync.aligned.m8n8.x1)" +
+                      form + R"(.shared.b16 [%r4], {%r5};
+        bar.warp.sync -1;
+        shl.b32 %r4, %r1, 2;
+        add.u32 %r4, %r3, %r4;
+        ld.shared.u32 %r9, [%r4];
+        mul.wide.u32 %rd2, %r1, 4;
+        add.s64 %rd2, %rd1, %rd2;
+        st.global.u32 [%rd2], %r9;)");
+    };
+    const words plain = run(store(""), words(32), 32);
+    const words turned = run(store(".trans"), words(32), 32);
+    for (std::uint32_t lane = 0; lane < 32; ++lane) {
+        const std::uint32_t line = lane / 4, pair = lane % 4 * 2;
+        CHECK(plain[lane] == lane * 2 + ((lane * 2 + 1) << 16));
+        CHECK(turned[lane] == (pair * 8 + line) + (((pair + 1) * 8 + line) << 16));
+    }
+}
+
 TEST_CASE("mma.sync: A with one element, and B with one, give the sum at their crossing") {
     // A has 1 in row 11 at k = 5, which is word 1 of lane 4 * 3 + 2, high half; B has 2 at k = 5, column 6: word 0 of lane
     // 4 * 6 + 2, high half. The sum in row 11, column 6 is register 2 of lane 4 * 3 + 3.

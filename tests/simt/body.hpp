@@ -32,10 +32,10 @@ void run(Function function, std::uint64_t seed = 0, mp::simt::access_statistics*
 }
 
 /// What such a run throws; the test fails where it throws nothing.
-template <int Threads, class Function>
+template <int Threads, mp::arch Arch = mp::arch::sm_80, class Function>
 mp::kernel_error error_of(Function function, std::uint64_t seed = 0) {
     try {
-        run<Threads>(function, seed);
+        run<Threads, Arch>(function, seed);
     } catch (const mp::kernel_error& error) {
         return error;
     }

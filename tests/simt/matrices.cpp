@@ -126,6 +126,43 @@ TEST_CASE("load_matrix refuses rows that begin elsewhere than at multiples of 16
           }).violation() == mp::kernel_violation::uninitialised_read);
 }
 
+TEST_CASE("store_matrix brings each lane's bytes to the rows that lanes point to") {
+    for (std::uint64_t seed = 0; seed < 3; ++seed) {
+        run<32, arch::sm_90>(
+            [](auto thread) {
+                // As the instruction's description has it: element e of register m of lane l is that in row l / 4 and column
+                // 2 (l % 4) + e of matrix m. Rows lie in reverse order.
+                const shared_pointer<std::uint16_t> all{};
+                const int lane = thread.lane();
+                mp::simt::registers<4> from;
+                for (int m = 0; m < 4; ++m) {
+                    const auto first = static_cast<std::uint32_t>(100 * m + 10 * (lane / 4) + lane % 4 * 2);
+                    from[m] = first | (first + 1) << 16;
+                }
+                thread.store_matrix(all + (31 - lane) * 8, from);
+                thread.sync_warp();
+                for (int column = 0; column < 8; ++column) {
+                    CHECK(thread.load(all + ((31 - lane) * 8 + column)) ==
+                          100 * (lane / 8) + 10 * (lane % 8) + column);
+                }
+            },
+            seed);
+    }
+}
+
+TEST_CASE(
+    "store_matrix refuses rows at other places than multiples of 16 bytes, and others' that nothing orders") {
+    CHECK(error_of<32, arch::sm_90>([](auto thread) {
+              thread.store_matrix(shared_pointer<std::uint16_t>{} + (thread.lane() * 8 + 4),
+                                  mp::simt::registers<1>{});
+          }).violation() == mp::kernel_violation::alignment);
+    CHECK(error_of<32, arch::sm_90>([](auto thread) {
+              const auto row = shared_pointer<std::uint16_t>{} + thread.lane() * 8;
+              thread.store_matrix(row, mp::simt::registers<4>{});
+              static_cast<void>(thread.load(row + (thread.lane() == 0 ? 8 : -8)));
+          }).violation() == mp::kernel_violation::race);
+}
+
 /// One matrix instruction by registers that are filled by hand, against mp::mma.
 template <arch Arch, class A, class B>
 void check_multiply_add(unsigned seed) {

@@ -25,7 +25,7 @@ namespace mp {
 template <class Epilogue>
 inline constexpr int epilogue_instructions = detail::least_epilogue_instructions;
 template <>
-inline constexpr int epilogue_instructions<identity_epilogue> = 21;
+inline constexpr int epilogue_instructions<identity_epilogue> = 18;
 template <>
 inline constexpr int epilogue_instructions<silu_epilogue> = 360;
 template <>

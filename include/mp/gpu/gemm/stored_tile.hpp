@@ -4,10 +4,12 @@
 #pragma once
 
 #include <mp/config.hpp>
+#include <mp/detail/bits.hpp>
 #include <mp/format/float_arithmetic.hpp>
 #include <mp/gpu/chunks.hpp>
 #include <mp/gpu/gemm/output.hpp>
 #include <mp/gpu/gemm/problem.hpp>
+#include <mp/gpu/gemm/round_results.hpp>
 #include <mp/simt/fragments.hpp>
 #include <mp/simt/launch_shape.hpp>
 #include <mp/simt/shared_pointer.hpp>
@@ -52,6 +54,44 @@ struct stored_tile {
     template <std::size_t Count, class Thread>
     MP_HOST_DEVICE MP_ALWAYS_INLINE static void write(Thread thread, simt::shared_pointer<Output> tile,
                                                       float alpha, const float (&sum)[Count], int first) {
+        if constexpr (size == 2) {
+            write_matrices(thread, tile, alpha, sum, first);
+        } else {
+            write_pairs(thread, tile, alpha, sum, first);
+        }
+    }
+
+private:
+    /// By matrices of 8 x 8, of which two lie below each other, and two beside these: sixteen columns at a time.
+    MP_ANY_EXECUTION_SPACE
+    template <std::size_t Count, class Thread>
+    MP_HOST_DEVICE MP_ALWAYS_INLINE static void write_matrices(Thread thread,
+                                                               simt::shared_pointer<Output> tile, float alpha,
+                                                               const float (&sum)[Count], int first) {
+        const int lane = thread.lane();
+        const std::uint32_t begin =
+            simt::swizzled<row_bytes>(static_cast<std::uint32_t>(lane % rows * row_bytes + lane / rows * 16));
+        MP_UNROLL
+        for (int i = 0; i < sums; i += 8) {
+            const float* const from = sum + (first / 2 + i);
+            simt::registers<4> pairs;
+            MP_UNROLL
+            for (int n = 0; n < 4; ++n) {
+                pairs[n] = bit_cast<std::uint32_t>(round_products<Output>(
+                    float_multiply(alpha, from[2 * n]), float_multiply(alpha, from[2 * n + 1])));
+            }
+            // The bits of a step of columns are none of those that a place within it has.
+            const std::uint32_t place = begin ^ static_cast<std::uint32_t>(i / 4 * step_columns * size);
+            thread.store_matrix(simt::shared_pointer<Output>{tile.offset + place}, pairs);
+        }
+    }
+
+    /// By two neighbours at a time.
+    MP_ANY_EXECUTION_SPACE
+    template <std::size_t Count, class Thread>
+    MP_HOST_DEVICE MP_ALWAYS_INLINE static void write_pairs(Thread thread, simt::shared_pointer<Output> tile,
+                                                            float alpha, const float (&sum)[Count],
+                                                            int first) {
         const simt::fragment_coordinate at = simt::mma_c_coordinate(thread.lane(), 0);
         const std::uint32_t begin =
             simt::swizzled<row_bytes>(static_cast<std::uint32_t>(at.row * row_bytes + at.position * size));

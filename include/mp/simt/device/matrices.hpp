@@ -76,6 +76,36 @@ public:
         return to;
     }
 
+    /// Stores `Count` (1, 2 or 4) matrices of 8 rows of 16 bytes to shared memory, of which lanes have the bytes that
+    /// load_matrix() would give them: row r of matrix m goes where lane 8 m + r points, at a multiple of 16 bytes.
+    /// From sm_90 on; elsewhere it stops the kernel.
+    template <int Count, class Value>
+    __device__ __forceinline__ void store_matrix([[maybe_unused]] shared_pointer<Value> row,
+                                                 [[maybe_unused]] const registers<Count>& from) const {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+        const unsigned address = shared_address(row.offset);
+        if constexpr (Count == 1) {
+            asm volatile("stmatrix.sync.aligned.m8n8.x1.shared.b16 [%0], {%1};"
+                         :
+                         : "r"(address), "r"(from[0])
+                         : "memory");
+        } else if constexpr (Count == 2) {
+            asm volatile("stmatrix.sync.aligned.m8n8.x2.shared.b16 [%0], {%1, %2};"
+                         :
+                         : "r"(address), "r"(from[0]), "r"(from[1])
+                         : "memory");
+        } else {
+            static_assert(Count == 4, "mp: store_matrix stores 1, 2 or 4 matrices");
+            asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};"
+                         :
+                         : "r"(address), "r"(from[0]), "r"(from[1]), "r"(from[2]), "r"(from[3])
+                         : "memory");
+        }
+#else
+        __trap();
+#endif
+    }
+
     /// sum += a b in the tensor cores: 16 x 8 sums, 32 bytes of k, in the places of mma_a_coordinate,
     /// mma_b_coordinate and mma_c_coordinate. A and B are half (from sm_75 on), bfloat16, tfloat32 (sm_80),
     /// float8_e4m3fn and float8_e5m2 (sm_89; these mix). Its arithmetic is mp::mma's.

@@ -37,6 +37,32 @@ public:
         return loaded<Count, true>(row.offset, "load_matrix_transposed", where);
     }
 
+    template <int Count, class Value>
+    void store_matrix(shared_pointer<Value> row, const registers<Count>& from,
+                      const site& where = site::current()) const {
+        static_assert(Count == 1 || Count == 2 || Count == 4, "mp: 1, 2 or 4 matrices are stored");
+        static_assert(Arch >= arch::sm_90, "mp: store_matrix is there from sm_90 on");
+        struct store_operands {
+            const thread_state* thread;
+            std::uint32_t offset;
+            const registers<Count>* from;
+        } mine{&state(), row.offset, &from};
+        if (state().observed) check_sums(&from, sizeof from, where);
+        cluster& all = owner();
+        collective_operation(
+            state(), all.warp_slot(state()), "store_matrix", where, mine, [&](store_operands* const* lanes) {
+                for (int matrix = 0; matrix < Count; ++matrix) {
+                    unsigned char rows[8][16];
+                    for (int lane = 0; lane < warp_size; ++lane) {
+                        const fragment_coordinate to = loaded_coordinate(lane);
+                        std::memcpy(&rows[to.row][to.position], &(*lanes[lane]->from)[matrix], 4);
+                    }
+                    count_rows("store_matrix", where, lanes + 8 * matrix);
+                    for (int i = 0; i < 8; ++i) store_row(*lanes[8 * matrix + i], rows[i], where);
+                }
+            });
+    }
+
     template <class A, class B>
     void multiply_add(float (&sum)[4], const registers<4>& a, const registers<2>& b,
                       const site& where = site::current()) const {
@@ -123,7 +149,20 @@ private:
         return mine.result;
     }
 
-    /// The eight rows of one matrix are read together.
+    /// The row of a matrix to which a lane points, as if that lane stored it.
+    template <class Operands>
+    void store_row(const Operands& it, const unsigned char (&row)[16], const site& where) const {
+        cluster& all = owner();
+        shared_memory& memory = all.memory_of(state());
+        all.check_access(*it.thread, where, "writes a row of", 16, it.offset, [&] {
+            memory.check_range(it.offset, 16, 16);
+            memory.write(it.thread->access(), it.offset, 16, all.settings().equal_writes ? row : nullptr);
+        });
+        if (it.thread->observed) all.layouts(it.thread->block).forget(it.offset, 16);
+        std::memcpy(memory.data() + it.offset, row, 16);
+    }
+
+    /// The eight rows of one matrix are accessed together.
     template <class Operands>
     void count_rows(const char* operation, const site& where, Operands* const* rows) const {
         if (owner().statistics() == nullptr) return;

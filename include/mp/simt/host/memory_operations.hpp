@@ -155,6 +155,15 @@ protected:
                                    static_cast<std::uint32_t>(bytes));
     }
 
+    /// Sums of products that were read too early look like that where they are stored.
+    void check_sums(const void* value, std::size_t bytes, const site& where) const {
+        const site* const product = owner().poison().found_in(value, bytes);
+        if (product == nullptr) return;
+        owner().fail(state(), where, kernel_violation::unfinished_copy,
+                     "stores a sum of multiply_async at " + place_of(*product) +
+                         " that was read before wait_products() said that it is done");
+    }
+
 private:
     template <class Value>
     static constexpr std::size_t checked_size() {
@@ -168,15 +177,6 @@ private:
         std::remove_const_t<Value> value;
         std::memcpy(static_cast<void*>(&value), from, sizeof value);
         return value;
-    }
-
-    /// Sums of products that were read too early look like that where they are stored.
-    void check_sums(const void* value, std::size_t bytes, const site& where) const {
-        const site* const product = owner().poison().found_in(value, bytes);
-        if (product == nullptr) return;
-        owner().fail(state(), where, kernel_violation::unfinished_copy,
-                     "stores a sum of multiply_async at " + place_of(*product) +
-                         " that was read before wait_products() said that it is done");
     }
 
     /// What a std::atomic_ref does, which not every standard library of C++20 has.

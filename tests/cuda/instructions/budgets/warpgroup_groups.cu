@@ -4,9 +4,9 @@
 // architecture 90a
 // budget sass row_tiles loop HGMMA most 52 . per 4 HGMMA
 // budget sass row_tiles function most 0 LDL|STL|CALL.REL.NOINC
-// budget sass row_tiles function most 3000 .
+// budget sass row_tiles function most 2940 .
 // budget sass k_tiles function most 0 LDL|STL|CALL.REL.NOINC
-// budget sass k_tiles function most 3340 .
+// budget sass k_tiles function most 3280 .
 #include <mp/bfloat16.hpp>
 #include <mp/cuda/launch_kernel.hpp>
 #include <mp/gemm/epilogue.hpp>

@@ -7,13 +7,14 @@
 // budget sass bfloat16_tiles loop HGMMA most 0 LDL|STL
 // budget sass bfloat16_tiles loop HGMMA most 52 . per 4 HGMMA
 // budget sass bfloat16_tiles function most 0 LDL|STL|CALL.REL.NOINC
-// budget sass bfloat16_tiles function most 3520 .
+// budget sass bfloat16_tiles function most 3480 .
 // budget sass few_rows loop HGMMA most 0 MEMBAR|CCTL|LDL|STL
 // budget sass few_rows loop HGMMA most 44 . per 4 HGMMA
 // budget sass few_rows function most 0 LDL|STL|CALL.REL.NOINC
 // budget sass few_rows function most 1700 .
 // budget ptx end_tile function most 16 cvt.rn.bf16x2.f32
-// budget sass end_tile function most 106 .
+// budget sass end_tile function least 4 STSM
+// budget sass end_tile function most 98 .
 // budget sass end_chunk function most 164 .
 // budget ptx end_two_chunks function least 2 st.global.v4
 #include <mp/bfloat16.hpp>
