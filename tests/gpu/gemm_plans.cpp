@@ -114,6 +114,15 @@ TEST_CASE("warpgroups take turns where epilogues are long beside k") {
     CHECK(name(1024, 250) == "wgmma.64x256x64.pingpong.cluster2");
     CHECK(name(2048, 250) == "wgmma.128x256x64.cluster2");
     CHECK(name(1024, 250, 2) == "wgmma.128x256x64.cluster2.split2");
+    // mp::gemm knows its epilogue; threads end a C that is read.
+    using bias = mp::bias_epilogue<float, mp::bias_axis::column>;
+    const auto weight = [](const auto& options) { return options.epilogue_instructions; };
+    CHECK(weight(mp::detail::options_for<mp::identity_epilogue>(1)) ==
+          weight(mp::detail::options_for<bias>(0)));
+    CHECK(weight(mp::detail::options_for<mp::identity_epilogue>(0)) <
+          weight(mp::detail::options_for<bias>(0)));
+    CHECK(weight(mp::detail::options_for<mp::epilogue_chain<bias, mp::gelu_epilogue>>(0)) ==
+          mp::epilogue_instructions<mp::gelu_epilogue>);
     // Those of 8 bits have no such tiles.
     CHECK(mp::plan_gemm<mp::float8_e4m3fn, wgmma>(mp::simulated_gpu<arch::sm_90>{}, 8192, 8192, 128, 1,
                                                   {.epilogue_instructions = 250})

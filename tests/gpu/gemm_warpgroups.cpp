@@ -86,6 +86,11 @@ TEST_CASE("warpgroups that take turns have the bits of the model") {
     check<gpu_gemm_kernel::wgmma, arch::sm_90, mp::tfloat32, mp::tfloat32, float>(
         {576, 40, 36}, {.b_order = column, .seed = 2, .multiprocessors = 2, .ping_pong = true},
         normal_numbers(2));
+    // Without a product tiles have no steps.
+    check<gpu_gemm_kernel::wgmma, arch::sm_90, mp::tfloat32, mp::tfloat32, float>(
+        {300, 40, 36},
+        {.b_order = column, .alpha = 0, .beta = 2, .seed = 3, .multiprocessors = 2, .ping_pong = true},
+        normal_numbers(3));
 }
 
 TEST_CASE("warpgroups that take turns have the same bits in slices of k and in batches") {
