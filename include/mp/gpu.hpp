@@ -27,6 +27,7 @@
 #include <mp/gpu/observe.hpp>
 #include <mp/gpu/optimizer.hpp>
 #include <mp/gpu/parameter.hpp>
+#include <mp/gpu/prepare.hpp>
 #include <mp/gpu/properties.hpp>
 #include <mp/gpu/quantise_operand.hpp>
 #include <mp/gpu/replayed_step.hpp>

@@ -18,6 +18,10 @@
 
 namespace mp {
 
+namespace simt {
+class tensor_map_cache;
+}
+
 /// A stack of memory that ops take from while they run. An executor names the one that its ops use; ops on a
 /// GPU that cast or add up in parts need one, of device memory, and on a CPU it spares them the heap.
 ///
@@ -78,6 +82,13 @@ public:
             detail::throw_argument("mp::workspace::allocate", "count", count, "must fit into memory");
         }
         return reinterpret_cast<Element*>(take(count * sizeof(Element)));
+    }
+
+    /// Tensor maps of the stream's products, which are encoded once: see <mp/simt/tensor_map_cache.hpp>.
+    template <class Cache = simt::tensor_map_cache>
+    [[nodiscard]] Cache& tensor_maps() {
+        if (tensor_maps_ == nullptr) tensor_maps_ = std::make_shared<Cache>();
+        return *tensor_maps_;
     }
 
     /// Gives back at its end what was taken since its beginning. Frames nest. One of a null pointer does
@@ -182,6 +193,7 @@ private:
     std::size_t offset_ = 0;
     std::size_t used_ = 0;
     std::size_t high_water_ = 0;
+    std::shared_ptr<simt::tensor_map_cache> tensor_maps_;
 };
 
 /// A workspace in the memory of the host, for mp::cpu and mp::simulated_gpu.

@@ -18,6 +18,9 @@
 #include <string>
 #include <vector>
 
+/// How many tensor maps have been encoded, where the interpreter of tests/ptx is the device.
+extern "C" __attribute__((weak)) long mp_interpreted_tensor_maps();
+
 namespace {
 
 using generator = std::mt19937;
@@ -433,6 +436,47 @@ TEST_CASE("gemm: a plan has a name and a workspace, and products can be captured
 }
 
 TEST_SUITE_BEGIN("no device needed");
+
+TEST_CASE("gemm: prepared products, and streams with a workspace, encode tensor maps once") {
+    generator random(12);
+    mp::unique_cuda_stream stream;
+    mp::device_workspace workspace(stream);
+    const auto draw = [&] { return static_cast<float>(std::uniform_int_distribution<int>(-3, 3)(random)); };
+    matrix<mp::half> a(stream, 130, 64, orders[0], true, draw);
+    matrix<mp::half> b(stream, 64, 72, orders[1], true, draw);
+    matrix<float> c(stream, 130, 72, orders[0], true, draw);
+    mp::gemm(mp::cpu{}, 1.0F, a.host(), b.host(), 0.0F, c.host());
+    const auto multiply = [&](const auto& exec) {
+        mp::gemm<mp::gpu_gemm_kernel::prefer_wgmma>(exec, 1.0F, a.device(), b.device(), 0.0F, c.device());
+    };
+    /// Maps that a call encodes, of which the result is right.
+    const auto maps_of = [&](auto call) {
+        const long before = mp_interpreted_tensor_maps != nullptr ? mp_interpreted_tensor_maps() : 0;
+        c.on_device.fill_bytes(stream, 0xFF);
+        call();
+        const std::vector<float> found = c.on_device.to_host(stream);
+        CHECK(std::memcmp(found.data(), c.values.data(), found.size() * sizeof(float)) == 0);
+        return mp_interpreted_tensor_maps != nullptr ? mp_interpreted_tensor_maps() - before : 0;
+    };
+    const bool counts = mp_interpreted_tensor_maps != nullptr && mp::properties_of(stream).has_warpgroups;
+    const long all = counts ? 3 : 0;
+    for (int i = 0; i < 2; ++i) CHECK(maps_of([&] { multiply(stream); }) == all);
+    const auto product = mp::prepare(stream, multiply);
+    const mp::unique_cuda_stream other;
+    CHECK(maps_of([&] { product(stream); }) == 0);
+    CHECK(maps_of([&] {
+              mp::synchronize(stream);
+              product(other);
+              mp::synchronize(other);
+          }) == 0);
+    mp::cuda_graph graph;
+    graph.capture(stream, [&] { product(stream); });
+    CHECK(graph.nodes() == 1);
+    CHECK(maps_of([&] { graph.launch(stream); }) == 0);
+    stream.workspace = &workspace;
+    CHECK(maps_of([&] { multiply(stream); }) == all);
+    CHECK(maps_of([&] { multiply(stream); }) == 0);
+}
 
 TEST_CASE("gemm: the device refuses what the CPU refuses, in the same words") {
     std::vector<mp::half> halves(64);

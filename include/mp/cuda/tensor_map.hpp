@@ -8,6 +8,8 @@
 #include <mp/cuda/error.hpp>
 #include <mp/cuda/stream.hpp>
 #include <mp/simt/tensor_map.hpp>
+#include <mp/simt/tensor_map_cache.hpp>
+#include <mp/workspace.hpp>
 
 #include <cuda.h>
 #include <cuda_runtime_api.h>
@@ -36,15 +38,9 @@ using encode_tiles_function = CUresult (*)(CUtensorMap*, CUtensorMapDataType, cu
     return reinterpret_cast<encode_tiles_function>(function);
 }
 
-}  // namespace mp::simt::detail::inline MP_ISA_NAMESPACE
-
-namespace mp::simt::inline MP_ISA_NAMESPACE {
-
-/// The map of a matrix for devices of sm_90 and later. Throws argument_error for what the unit does not take, and
-/// cuda_error where there is no driver, or none that knows the unit.
-[[nodiscard]] inline tensor_map make_tensor_map(cuda_stream, const tensor_tiles& tiles) {
-    check_tensor_tiles("mp::simt::make_tensor_map", tiles);
-    static const detail::encode_tiles_function encode = detail::find_encode_tiles();  // once is enough
+/// Has the driver encode a map.
+[[nodiscard]] inline tensor_map encode_tensor_map(const tensor_tiles& tiles) {
+    static const encode_tiles_function encode = find_encode_tiles();  // once is enough
     // Only the size of elements matters, since zeros fill up.
     const CUtensorMapDataType type = tiles.element_bytes == 1   ? CU_TENSOR_MAP_DATA_TYPE_UINT8
                                      : tiles.element_bytes == 2 ? CU_TENSOR_MAP_DATA_TYPE_UINT16
@@ -72,6 +68,19 @@ namespace mp::simt::inline MP_ISA_NAMESPACE {
     static_assert(sizeof encoded == sizeof map.opaque);
     std::memcpy(map.opaque, &encoded, sizeof encoded);
     return map;
+}
+
+}  // namespace mp::simt::detail::inline MP_ISA_NAMESPACE
+
+namespace mp::simt::inline MP_ISA_NAMESPACE {
+
+/// The map of a matrix for devices of sm_90 and later; with a workspace, which keeps maps, it is encoded once. Throws
+/// argument_error for what the unit does not take, and cuda_error where there is no driver, or none that knows the
+/// unit.
+[[nodiscard]] inline tensor_map make_tensor_map(const cuda_stream& exec, const tensor_tiles& tiles) {
+    check_tensor_tiles("mp::simt::make_tensor_map", tiles);
+    const auto encode = [&] { return detail::encode_tensor_map(tiles); };
+    return exec.workspace == nullptr ? encode() : exec.workspace->tensor_maps().find(tiles, encode);
 }
 
 }  // namespace mp::simt::inline MP_ISA_NAMESPACE

@@ -6,6 +6,7 @@
 #include <mp/error.hpp>
 #include <mp/simt/simulated_gpu.hpp>
 
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -32,6 +33,8 @@ struct tensor_tiles {
 
     [[nodiscard]] int tile_row_bytes() const { return tile_length * element_bytes; }
     [[nodiscard]] int tile_bytes() const { return tile_row_bytes() * tile_rows; }
+
+    friend auto operator<=>(const tensor_tiles&, const tensor_tiles&) = default;
 };
 
 /// The same as the unit takes it: made by make_tensor_map for the executor on which it is used, and passed to
