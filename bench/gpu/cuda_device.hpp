@@ -56,6 +56,12 @@ public:
     using array = mp::device_buffer<Value>;
 
     [[nodiscard]] mp::cuda_stream exec() const { return stream_; }
+    /// Whose kernels begin before those before them have ended.
+    [[nodiscard]] mp::cuda_stream overlapping_exec() const {
+        mp::cuda_stream result = stream_;
+        result.programmatic_launch = true;
+        return result;
+    }
 
     template <class Value>
     [[nodiscard]] array<Value> put(const std::vector<Value>& values) const {

@@ -80,9 +80,10 @@ public:
           b_(view_of(b_memory_, size.k, size.columns, b_order)),
           c_(mp::row_major(c_memory_.data(), size.rows, size.columns)) {}
 
+    /// With `overlapped`, kernels begin before those before them have ended.
     template <gpu_gemm_kernel Kernel>
-    void add(std::vector<contender>& to, int splits = 1) {
-        const auto exec = on_->exec();
+    void add(std::vector<contender>& to, int splits = 1, bool overlapped = false) {
+        const auto exec = overlapped ? on_->overlapping_exec() : on_->exec();
         const mp::gpu_properties gpu = mp::properties_of(exec);
         if (!mp::detail::can_run<Input>(gpu, Kernel)) return;
         if (Kernel == gpu_gemm_kernel::wgmma && !fits_warpgroups()) return;
@@ -90,7 +91,8 @@ public:
         if (splits != 1 && plan.splits == 1) return;
         const auto workspace =
             std::make_shared<device::array<float>>(on_->make<float>(plan.workspace_size()));
-        std::string name = "mp " + std::string(mp::name_of(Kernel)) + (splits == 1 ? "" : " split");
+        std::string name = "mp " + std::string(mp::name_of(Kernel)) + (splits == 1 ? "" : " split") +
+                           (overlapped ? " overlapped" : "");
         std::printf("%s: %s\n", text(size_).c_str(), plan.kernel_name().c_str());
         to.push_back({std::move(name),
                       [this, exec, plan, workspace] {
@@ -104,6 +106,7 @@ public:
     std::vector<contender> contenders(bool all) {
         std::vector<contender> result;
         add<gpu_gemm_kernel::wgmma>(result);
+        if (!device::is_simulated) add<gpu_gemm_kernel::wgmma>(result, 1, true);
         add<gpu_gemm_kernel::mma>(result);
         if (size_.splits) add<gpu_gemm_kernel::wgmma>(result, 0);
         if (size_.splits) add<gpu_gemm_kernel::mma>(result, 0);

@@ -62,6 +62,8 @@ public:
     };
 
     [[nodiscard]] const mp::simulated_gpu<mp::arch::sm_90>& exec() const { return exec_; }
+    /// Kernels follow each other here.
+    [[nodiscard]] auto overlapping_exec() const { return exec(); }
 
     template <class Value>
     [[nodiscard]] array<Value> put(const std::vector<Value>& values) const {

@@ -478,6 +478,38 @@ TEST_CASE("gemm: prepared products, and streams with a workspace, encode tensor 
     CHECK(maps_of([&] { multiply(stream); }) == 0);
 }
 
+TEST_CASE("gemm: programmatic launches wait for each other, captured or not") {
+    generator random(13);
+    mp::unique_cuda_stream stream;
+    stream.programmatic_launch = true;
+    const auto draw = [&] { return static_cast<float>(std::uniform_int_distribution<int>(-3, 3)(random)); };
+    matrix<mp::half> a(stream, 130, 256, orders[0], true, draw);
+    matrix<mp::half> b(stream, 256, 72, orders[1], true, draw);
+    matrix<float> c(stream, 130, 72, orders[0], true, draw);
+    constexpr auto kernel = mp::gpu_gemm_kernel::prefer_wgmma;
+    const auto plan = mp::plan_gemm<kernel>(stream, a.device(), b.device(), {.splits = 2});
+    mp::device_buffer<float> sums(plan.workspace_size());
+    // Four kernels, each of which reads what the one before has written.
+    const auto step = [&] {
+        mp::gemm<kernel>(stream, plan, 1.0F, a.device(), b.device(), 0.0F, c.device(),
+                         mp::identity_epilogue{}, sums.span());
+        mp::gemm<kernel>(stream, plan, 1.0F, a.device(), b.device(), 1.0F, c.device(),
+                         mp::identity_epilogue{}, sums.span());
+    };
+    mp::gemm(mp::cpu{}, 2.0F, a.host(), b.host(), 0.0F, c.host());
+    const auto is_right = [&] {
+        const std::vector<float> found = c.on_device.to_host(stream);
+        return std::memcmp(found.data(), c.values.data(), found.size() * sizeof(float)) == 0;
+    };
+    step();
+    CHECK(is_right());
+    mp::cuda_graph graph;
+    graph.capture(stream, step);
+    CHECK(graph.nodes() == 4);
+    for (int i = 0; i < 10; ++i) graph.launch(stream);
+    CHECK(is_right());
+}
+
 TEST_CASE("gemm: the device refuses what the CPU refuses, in the same words") {
     std::vector<mp::half> halves(64);
     std::vector<float> floats(64);

@@ -202,4 +202,27 @@ TEST_CASE("atomics add up over blocks, and say what was there") {
               words{7, 0})[0] == 9);
 }
 
+TEST_CASE("a kernel whose launch is programmatic waits before it touches global memory") {
+    ptx::launch_configuration shape;
+    shape.is_programmatic = true;
+    const auto failure = [&](const std::string& body) -> std::string {
+        try {
+            run(kernel(std::string(own_word) + body), words(32), 32, shape);
+        } catch (const ptx::failure& error) {
+            return error.what();
+        }
+        return {};
+    };
+    const std::string wait = "griddepcontrol.wait;\n", store = "st.global.u32 [%rd2], %r1;\n";
+    CHECK(failure(wait + "griddepcontrol.launch_dependents;\n" + store).empty());
+    CHECK(
+        says(failure(store + wait), "thread 0 of block 0 touches global memory before griddepcontrol.wait"));
+    CHECK(says(failure("setp.ne.u32 %p1, %r1, 5;\n@%p1 " + wait + store),
+               "thread 5 of block 0 touches global memory before griddepcontrol.wait"));
+    CHECK(says(failure("setp.ne.u32 %p1, %r1, 5;\n@%p1 " + wait),
+               "thread 5 of block 0 leaves the kernel without griddepcontrol.wait"));
+    // Other launches begin when the kernels before them have ended.
+    CHECK(run(kernel(own_word + store), words(32), 32)[31] == 31);
+}
+
 }  // namespace

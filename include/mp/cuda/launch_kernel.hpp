@@ -25,7 +25,13 @@ template <class Kernel>
 __global__ void __launch_bounds__(Kernel::threads, resident_blocks_of<Kernel>())
     run_kernel([[maybe_unused]] const __grid_constant__ Kernel kernel) {
 #if MP_DEVICE_CODE
-    kernel(device_thread());
+    const device_thread thread{};
+    if constexpr (!waiting_kernel<Kernel>) {
+        thread.wait_dependencies();
+        // Behind the wait, so that no more than one kernel lies ready while another works.
+        thread.launch_dependents();
+    }
+    kernel(thread);
 #endif
 }
 
@@ -57,6 +63,26 @@ private:
     std::mutex raising_;
 };
 
+/// The architecture that the code of a kernel was compiled for, which each device is asked for once.
+class code_architecture {
+public:
+    /// ask() returns it.
+    template <class Ask>
+    [[nodiscard]] int on(int device, Ask ask) {
+        if (device < 0 || static_cast<std::size_t>(device) >= known_.size()) return ask();
+        std::atomic<int>& it = known_[static_cast<std::size_t>(device)];
+        int result = it.load(std::memory_order_relaxed);
+        if (result == 0) {
+            result = ask();
+            it.store(result, std::memory_order_relaxed);
+        }
+        return result;
+    }
+
+private:
+    std::array<std::atomic<int>, 32> known_{};
+};
+
 inline void check_launch(std::string_view function, cudaError_t status) {
     if (status == cudaSuccess) return;
     static_cast<void>(cudaGetLastError());  // an error that is thrown is not left behind
@@ -79,9 +105,10 @@ void launch(std::string_view function, cuda_stream exec, const launch_size& size
     // Up to 48 KiB every kernel may have; more has to be said, for each device.
     const bool needs_more = shape.shared_bytes > (std::size_t{48} << 10);
     static detail::shared_memory_limit limit;
+    static detail::code_architecture architecture;
     int device = 0;
+    if (needs_more || exec.programmatic_launch) detail::check_launch(function, cudaGetDevice(&device));
     const auto allow = [&] {
-        detail::check_launch(function, cudaGetDevice(&device));
         const auto bytes = static_cast<int>(shape.shared_bytes);
         detail::check_launch(function, limit.at_least(device, bytes, [&] {
             return cudaFuncSetAttribute(function_address, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
@@ -93,13 +120,25 @@ void launch(std::string_view function, cuda_stream exec, const launch_size& size
     configuration.blockDim = dim3(static_cast<unsigned>(shape.threads));
     configuration.dynamicSmemBytes = shape.shared_bytes;
     configuration.stream = exec.stream;
-    cudaLaunchAttribute cluster{};
-    cluster.id = cudaLaunchAttributeClusterDimension;
-    cluster.val.clusterDim.x = static_cast<unsigned>(shape.cluster_blocks);
-    cluster.val.clusterDim.y = 1;
-    cluster.val.clusterDim.z = 1;
-    configuration.attrs = &cluster;
-    configuration.numAttrs = shape.cluster_blocks > 1 ? 1 : 0;
+    cudaLaunchAttribute attributes[2] = {};
+    configuration.attrs = attributes;
+    if (shape.cluster_blocks > 1) {
+        cudaLaunchAttribute& it = attributes[configuration.numAttrs++];
+        it.id = cudaLaunchAttributeClusterDimension;
+        it.val.clusterDim.x = static_cast<unsigned>(shape.cluster_blocks);
+        it.val.clusterDim.y = 1;
+        it.val.clusterDim.z = 1;
+    }
+    // A device may run code of an architecture whose kernels cannot wait.
+    if (exec.programmatic_launch && architecture.on(device, [&] {
+            cudaFuncAttributes facts{};
+            detail::check_launch(function, cudaFuncGetAttributes(&facts, function_address));
+            return facts.ptxVersion;
+        }) >= 90) {
+        cudaLaunchAttribute& it = attributes[configuration.numAttrs++];
+        it.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+        it.val.programmaticStreamSerializationAllowed = 1;
+    }
     Kernel parameters = kernel;
     void* arguments[] = {&parameters};
     cudaError_t status = cudaLaunchKernelExC(&configuration, function_address, arguments);

@@ -29,6 +29,10 @@ namespace mp {
 struct cuda_stream {
     cudaStream_t stream = nullptr;       ///< null is the default stream
     mp::workspace* workspace = nullptr;  ///< device memory for what ops need while they run
+    /// From sm_90 on: kernels are launched before the one before them on the stream has ended (programmatic dependent
+    /// launch). They wait for its end before they touch memory, so that results are the same; what they do before, and
+    /// the launch itself, is hidden behind it. Kernels that others enqueue on the stream are not concerned.
+    bool programmatic_launch = false;
 };
 
 }  // namespace mp
@@ -61,9 +65,11 @@ public:
     }
     unique_cuda_stream(unique_cuda_stream&& other) noexcept
         : workspace(std::exchange(other.workspace, nullptr)),
+          programmatic_launch(other.programmatic_launch),
           stream_(std::exchange(other.stream_, nullptr)) {}
     unique_cuda_stream& operator=(unique_cuda_stream&& other) noexcept {
         std::swap(workspace, other.workspace);
+        std::swap(programmatic_launch, other.programmatic_launch);
         std::swap(stream_, other.stream_);
         return *this;
     }
@@ -72,11 +78,13 @@ public:
     }
 
     /// The executor of this stream.
-    [[nodiscard]] cuda_stream get() const noexcept { return {stream_, workspace}; }
+    [[nodiscard]] cuda_stream get() const noexcept { return {stream_, workspace, programmatic_launch}; }
     operator cuda_stream() const noexcept { return get(); }  // NOLINT(google-explicit-constructor)
 
     /// Device memory for what ops on this stream need while they run.
     mp::workspace* workspace = nullptr;
+    /// See cuda_stream.
+    bool programmatic_launch = false;
 
 private:
     cudaStream_t stream_ = nullptr;

@@ -26,6 +26,9 @@ struct launch_size {
 ///  from
 ///    which the compiler takes the most registers that a thread may use;
 ///  - optionally `static constexpr int cluster_blocks`: blocks of a cluster;
+///  - optionally `static constexpr bool waits_for_dependencies = true`: every thread calls wait_dependencies()
+///    before it touches global memory, so that what the kernel does before that may overlap the kernel before it
+///    on the stream. For other kernels the launch does so before they begin;
 ///  - `template <class Thread> MP_HOST_DEVICE void operator()(Thread thread) const`, which every thread runs.
 ///  What
 ///    a thread can do is said in <mp/simt/device/device_thread.hpp>.
@@ -33,6 +36,10 @@ template <class Kernel>
 concept kernel = std::is_trivially_copyable_v<Kernel> && sizeof(Kernel) <= 4096 && requires {
     { Kernel::threads + 0 } -> std::same_as<int>;
 };
+
+/// One that calls wait_dependencies() by itself.
+template <class Kernel>
+concept waiting_kernel = requires { requires Kernel::waits_for_dependencies; };
 
 }  // namespace mp::simt
 

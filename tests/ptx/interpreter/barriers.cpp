@@ -196,6 +196,16 @@ void decode_fence(decoder& d, instruction& to) {
     }
 }
 
+void decode_grid_dependency(decoder& d, instruction& to) {
+    // Launches follow each other here, so that the kernels before have ended.
+    const std::string_view what = d.one_of({"wait", "launch_dependents"});
+    if (what == "wait") {
+        to.run = [](warp& w, const instruction&, lane_mask m) { w.dependent &= ~m; };
+    } else if (!what.empty()) {
+        to.run = [](warp&, const instruction&, lane_mask) {};
+    }
+}
+
 }  // namespace
 
 void check_block_barriers(block& it) {
@@ -220,6 +230,7 @@ void add_barrier_instructions(instruction_table& table) {
     table["bar"] = &decode_barrier;
     table["barrier"] = &decode_barrier;
     table["fence"] = &decode_fence;
+    table["griddepcontrol"] = &decode_grid_dependency;
     table["membar"] = &decode_fence;
 }
 

@@ -150,7 +150,9 @@ struct warp {
     std::size_t local_base = 0;
     const instruction* current = nullptr;
     lane_mask live = 0;
-    lane_mask carry = 0;      ///< CC.CF
+    lane_mask carry = 0;  ///< CC.CF
+    lane_mask dependent =
+        0;  ///< lanes that have to come to griddepcontrol.wait before they touch global memory
     int cluster_ticket = -1;  ///< phase of the barrier of the cluster at which it has arrived
     std::vector<group> groups{};
     std::vector<std::uint64_t> registers{};
@@ -192,6 +194,7 @@ struct launch_configuration {
     std::uint32_t cluster = 1;  ///< blocks along x
     std::size_t dynamic_shared = 0;
     std::uint64_t seed = 1;
+    bool is_programmatic = false;  ///< may begin before the kernel before it on the stream has ended
 };
 
 /// Random numbers that choose who runs.

@@ -99,6 +99,10 @@ place locate_shared(const warp& w, int lane, std::uint64_t address, std::size_t 
     return {memory.bytes.data() + at, memory.states.data() + at, &memory.accesses, at, true};
 }
 
+void check_dependency(const warp& w, int lane) {
+    if ((w.dependent >> lane & 1U) != 0) w.fail(lane, "touches global memory before griddepcontrol.wait");
+}
+
 namespace {
 
 place find_place(warp& w, int lane, space in, std::uint64_t address, std::size_t bytes, access how) {
@@ -117,6 +121,7 @@ place find_place(warp& w, int lane, space in, std::uint64_t address, std::size_t
                 w.fail(lane, std::string(how == access::read ? "reads " : "writes ") + std::to_string(bytes) +
                                  " bytes outside of global memory: " + w.in->in->memory->describe(address));
             }
+            if (!it->is_constant) check_dependency(w, lane);
             if (it->is_constant && how != access::read) w.fail(lane, "writes constant memory");
             const std::size_t offset = address - it->begin;
             return {reinterpret_cast<std::byte*>(address), it->states.get() + offset, &it->accesses, offset};

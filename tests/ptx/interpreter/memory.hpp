@@ -102,6 +102,8 @@ struct place {
 enum class access : std::uint8_t { read, write, update };
 
 /// Finds and checks what an address means; `in` says how it is to be read. Fails by the warp, which names the line.
+/// Fails where a lane touches global memory that the kernel before may still be writing.
+void check_dependency(const warp& w, int lane);
 place locate(warp& w, int lane, space in, std::uint64_t address, std::size_t bytes, access how);
 /// Shared memory of the cluster.
 place locate_shared(const warp& w, int lane, std::uint64_t address, std::size_t bytes);

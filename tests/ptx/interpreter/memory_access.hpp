@@ -43,6 +43,7 @@ std::byte* reach(warp& w, int lane, space in, std::uint64_t address, access how,
                 const std::uint64_t offset = address - last->begin;
                 if (offset < last->size && last->size - offset >= Bytes &&
                     is_usual<Bytes>(last->states.get() + offset, how)) {
+                    if (w.dependent != 0) check_dependency(w, lane);
                     note_access(w, lane, {nullptr, nullptr, &last->accesses, offset}, Bytes, how, strong);
                     return reinterpret_cast<std::byte*>(address);
                 }

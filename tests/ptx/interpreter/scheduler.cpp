@@ -44,6 +44,7 @@ void prepare_warp(warp& w, block& in, int number, const cluster& all) {
     const std::uint32_t lanes = std::min<std::uint32_t>(warp_lanes, threads - first);
     w.live = lanes == warp_lanes ? ~lane_mask{0} : (lane_mask{1} << lanes) - 1;
     w.carry = 0;
+    w.dependent = shape.is_programmatic ? ~lane_mask{0} : 0;
     w.cluster_ticket = -1;
     w.registers.resize(std::max(w.registers.size(), all.entry->frame_bytes / 8 + 32), 0x5EA5'5EA5'5EA5'5EA5U);
     w.local_stride = std::max(w.local_stride, (all.entry->local_bytes + 15) / 16 * 16);

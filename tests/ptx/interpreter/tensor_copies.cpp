@@ -138,6 +138,7 @@ void mark_all(const warp& w, int lane, std::uint64_t shared, std::size_t bytes, 
 void load_tile(warp& w, const instruction& i, lane_mask m) {
     for (; m != 0; m &= m - 1) {
         const int lane = std::countr_zero(m);
+        check_dependency(w, lane);
         const tile it = read_tile(w, i, lane);
         const std::uint64_t to = read_lane(w, i.o[0], lane), barrier = read_lane(w, i.o[2], lane);
         const std::size_t bytes = it.bytes();
@@ -195,6 +196,7 @@ void load_tile(warp& w, const instruction& i, lane_mask m) {
 void store_tile(warp& w, const instruction& i, lane_mask m) {
     for (; m != 0; m &= m - 1) {
         const int lane = std::countr_zero(m);
+        check_dependency(w, lane);
         const tile it = read_tile(w, i, lane);
         const std::uint64_t from = read_lane(w, i.o[0], lane);
         if (from % (is_plain(i) ? 16 : 128) != 0)

@@ -74,6 +74,8 @@ struct turn {
     }
 
     void leave(group& g, lane_mask m) {
+        if ((w.dependent & m) != 0)
+            w.fail(std::countr_zero(w.dependent & m), "leaves the kernel without griddepcontrol.wait");
         finish_copies(w, m);
         for_lanes(m, [&](int lane) {
             for (const auto& stores : w.bulk_stores[static_cast<std::size_t>(lane)]) {

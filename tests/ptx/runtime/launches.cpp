@@ -123,6 +123,10 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* configuration, const v
                                     configuration->dynamicSmemBytes};
     for (unsigned k = 0; k < configuration->numAttrs; ++k) {
         const cudaLaunchAttribute& it = configuration->attrs[k];
+        if (it.id == cudaLaunchAttributeProgrammaticStreamSerialization && architecture() >= 90) {
+            shape.is_programmatic = it.val.programmaticStreamSerializationAllowed != 0;
+            continue;
+        }
         if (it.id != cudaLaunchAttributeClusterDimension || it.val.clusterDim.y != 1 ||
             it.val.clusterDim.z != 1) {
             return report(cudaErrorNotSupported);

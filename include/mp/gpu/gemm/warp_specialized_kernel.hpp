@@ -56,6 +56,7 @@ struct warp_specialized_gemm_kernel {
     static constexpr bool swapped = Swapped;
     static constexpr int threads = (1 + multiplying_groups) * simt::warpgroup_size;
     static constexpr int cluster_blocks = ClusterBlocks;
+    static constexpr bool waits_for_dependencies = true;
     static constexpr int resident_blocks = Swapped ? 2 : 1;
 
     using operands = staged_operands<A, B, AKMajor, BKMajor, rows, Columns, ClusterBlocks>;
@@ -147,6 +148,9 @@ private:
                 thread.prefetch_map(b_map);
             }
         }
+        // What is above may overlap the kernel before this one.
+        thread.wait_dependencies();
+        thread.launch_dependents();
         // Nothing passes through memory here but barrier objects.
         if constexpr (ClusterBlocks == 1) {
             thread.sync_block();

@@ -37,6 +37,24 @@ public:
     /// Blocks of the grid.
     [[nodiscard]] __device__ __forceinline__ std::ptrdiff_t blocks() const { return gridDim.x; }
 
+    // --- the kernels before and after this one on the stream
+
+    /// Waits until the kernels before this one on the stream have ended and what they wrote is seen. That is so from the
+    /// beginning unless the launch is programmatic (cuda_stream::programmatic_launch): then each thread calls this before it
+    /// touches global memory. The parameters, tensor maps among them, are there before.
+    __device__ __forceinline__ void wait_dependencies() const {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+        asm volatile("griddepcontrol.wait;" : : : "memory");
+#endif
+    }
+    /// Lets the next kernel of the stream begin, if its launch is programmatic, where all blocks have called this or have
+    /// ended. It decides about time only: that kernel waits for the end of this one.
+    __device__ __forceinline__ void launch_dependents() const {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+        asm volatile("griddepcontrol.launch_dependents;");
+#endif
+    }
+
     // --- warp
 
     /// Waits for the lanes of the warp. What each of them did to memory before is seen by all after it.

@@ -209,6 +209,7 @@ private:
     void begin_tile(std::uint32_t to, const tensor_tiles& tiles, int position, int row,
                     shared_pointer<memory_barrier> barrier, std::uint16_t blocks, const site& where) const {
         cluster& all = owner();
+        check_dependencies("copies a tile of", where);
         check_tile_range(to, tiles, where);
         for (int block = 0; block < all.shape().cluster_blocks; ++block) {
             if ((blocks >> block & 1) == 0) continue;
@@ -237,6 +238,7 @@ private:
     void begin_store(std::uint32_t from, const tensor_tiles& tiles, int position, int row,
                      const site& where) const {
         cluster& all = owner();
+        check_dependencies("stores a tile of", where);
         check_tile_range(from, tiles, where);
         shared_memory& memory = all.memory_of(state());
         const auto bytes = static_cast<std::size_t>(tiles.tile_bytes());

@@ -27,6 +27,11 @@ public:
     [[nodiscard]] std::ptrdiff_t block() const { return owner().block_number(*state_); }
     [[nodiscard]] std::ptrdiff_t blocks() const { return shape().blocks; }
 
+    // --- the kernels before and after this one on the stream: they follow each other, and rules are checked
+
+    void wait_dependencies() const { state_->is_dependent = false; }
+    void launch_dependents() const {}
+
     // --- warp
 
     void sync_warp(const site& where = site::current()) const {

@@ -70,6 +70,7 @@ public:
                                                                               nullptr,
                                                                               {},
                                                                               false,
+                                                                              false,
                                                                               {},
                                                                               {},
                                                                               {},

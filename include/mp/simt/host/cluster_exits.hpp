@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <string>
 #include <vector>
 
 namespace mp::simt::detail::inline MP_ISA_NAMESPACE {
@@ -46,6 +47,14 @@ inline void check_products(const fault_reporter& report, const thread_state& thr
                 sums->last_group < group.committed
                     ? "begins a product of a warpgroup, and leaves the kernel without wait_products() for it"
                     : "begins a product of a warpgroup, and leaves the kernel without commit_products()");
+}
+
+/// A grid that ends without having waited lets the next one begin to work before the one before it has ended.
+inline void check_has_waited(const fault_reporter& report, const thread_state& thread) {
+    if (!thread.is_dependent) return;
+    throw report.fault_of_block(
+        thread.block, kernel_violation::race,
+        "thread " + std::to_string(thread.index) + " leaves the kernel without wait_dependencies()");
 }
 
 /// Operations under way, in the order in which they began.

@@ -30,7 +30,9 @@ namespace mp::simt::detail::inline MP_ISA_NAMESPACE {
 
 template <arch Arch, class Kernel>
 void run_thread(const void* kernel, thread_state& state) {
+    state.is_dependent = waiting_kernel<Kernel>;
     (*static_cast<const Kernel*>(kernel))(simulated_thread<Arch>(state));
+    if constexpr (waiting_kernel<Kernel>) check_has_waited(*state.owner, state);
 }
 
 /// Runs the clusters of a grid, which is the same for all kernels.

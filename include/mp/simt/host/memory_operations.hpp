@@ -141,10 +141,18 @@ protected:
             [&](global_memory& memory, const global_accessor& who) { memory.read(who, from, bytes); });
     }
     void check_global(const void* address, const char* verb, std::size_t bytes, const site& where) const {
+        check_dependencies(verb, where);
         if ((reinterpret_cast<std::uintptr_t>(address) & (bytes - 1)) == 0) return;
         owner().fail(state(), where, kernel_violation::alignment,
                      std::string(verb) + " " + std::to_string(bytes) +
                          " bytes of global memory at an address that is no multiple of that");
+    }
+
+    /// Global memory belongs to the kernels before until they have been waited for.
+    void check_dependencies(const char* verb, const site& where) const {
+        if (!state().is_dependent) return;
+        owner().fail(state(), where, kernel_violation::race,
+                     std::string(verb) + " global memory before wait_dependencies()");
     }
 
     void note(const site& where, const char* operation, bool shared, std::uint64_t address,

@@ -169,6 +169,8 @@ struct thread_state {
     /// Whether more than the rules of shared memory is looked at: accesses are counted, global memory is watched,
     /// tiles have arrived or products have begun.
     bool observed = false;
+    /// Has not called wait_dependencies() yet, in a kernel that does so by itself.
+    bool is_dependent = false;
     std::vector<pending_copy> open_copies;
     std::deque<std::vector<pending_copy>> copy_groups;
     deferred_group open_stores;
