@@ -66,6 +66,13 @@ mp::matrix_view<Value> view_of(device::array<Value>& array, std::ptrdiff_t rows,
                                              : mp::column_major(array.data(), rows, columns);
 }
 
+/// How a product is launched.
+struct way {
+    int splits = 1;
+    bool overlapped = false;  ///< kernels begin before those before them have ended
+    bool cache_hints = false;
+};
+
 /// The matrices of a row of a table and the ways to multiply them.
 template <class Input, class Output>
 class product {
@@ -80,19 +87,19 @@ public:
           b_(view_of(b_memory_, size.k, size.columns, b_order)),
           c_(mp::row_major(c_memory_.data(), size.rows, size.columns)) {}
 
-    /// With `overlapped`, kernels begin before those before them have ended.
     template <gpu_gemm_kernel Kernel>
-    void add(std::vector<contender>& to, int splits = 1, bool overlapped = false) {
-        const auto exec = overlapped ? on_->overlapping_exec() : on_->exec();
+    void add(std::vector<contender>& to, const way& how = {}) {
+        const auto exec = how.overlapped ? on_->overlapping_exec() : on_->exec();
         const mp::gpu_properties gpu = mp::properties_of(exec);
         if (!mp::detail::can_run<Input>(gpu, Kernel)) return;
         if (Kernel == gpu_gemm_kernel::wgmma && !fits_warpgroups()) return;
-        const mp::gpu_gemm_plan plan = mp::plan_gemm<Kernel>(exec, a_, b_, {.splits = splits});
-        if (splits != 1 && plan.splits == 1) return;
+        const mp::gpu_gemm_plan plan =
+            mp::plan_gemm<Kernel>(exec, a_, b_, {.splits = how.splits, .cache_hints = how.cache_hints});
+        if (how.splits != 1 && plan.splits == 1) return;
         const auto workspace =
             std::make_shared<device::array<float>>(on_->make<float>(plan.workspace_size()));
-        std::string name = "mp " + std::string(mp::name_of(Kernel)) + (splits == 1 ? "" : " split") +
-                           (overlapped ? " overlapped" : "");
+        std::string name = "mp " + std::string(mp::name_of(Kernel)) + (how.splits == 1 ? "" : " split") +
+                           (how.overlapped ? " overlapped" : "") + (how.cache_hints ? " hints" : "");
         std::printf("%s: %s\n", text(size_).c_str(), plan.kernel_name().c_str());
         to.push_back({std::move(name),
                       [this, exec, plan, workspace] {
@@ -106,10 +113,13 @@ public:
     std::vector<contender> contenders(bool all) {
         std::vector<contender> result;
         add<gpu_gemm_kernel::wgmma>(result);
-        if (!device::is_simulated) add<gpu_gemm_kernel::wgmma>(result, 1, true);
+        if (!device::is_simulated && (size_.splits || size_.rows <= 2048)) {
+            add<gpu_gemm_kernel::wgmma>(result, {.overlapped = true});
+        }
+        if (!device::is_simulated && size_.splits) add<gpu_gemm_kernel::wgmma>(result, {.cache_hints = true});
         add<gpu_gemm_kernel::mma>(result);
-        if (size_.splits) add<gpu_gemm_kernel::wgmma>(result, 0);
-        if (size_.splits) add<gpu_gemm_kernel::mma>(result, 0);
+        if (size_.splits) add<gpu_gemm_kernel::wgmma>(result, {.splits = 0});
+        if (size_.splits) add<gpu_gemm_kernel::mma>(result, {.splits = 0});
         if constexpr (sizeof(Input) != 1) {
             if (all) add<gpu_gemm_kernel::wmma>(result);
         }

@@ -43,6 +43,14 @@ struct alignas(64) tensor_map {
     unsigned char opaque[128];
 };
 
+/// How long the cache of the device (L2) keeps what a copy of tiles brings: policies as createpolicy.fractional makes them
+/// for all of the bytes. (CUTLASS 3.5, cute/arch/copy_sm90_desc.hpp: TMA::CacheHintSm90.)
+enum class cache_hint : std::uint64_t {
+    evict_normal = 0x1000'0000'0000'0000,
+    evict_first = 0x12F0'0000'0000'0000,  ///< what is read once
+    evict_last = 0x14F0'0000'0000'0000,   ///< what is read again
+};
+
 }  // namespace mp::simt
 
 namespace mp::simt::inline MP_ISA_NAMESPACE {

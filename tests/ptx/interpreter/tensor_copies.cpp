@@ -325,6 +325,7 @@ void decode_bulk(decoder& d, instruction& to) {
         return;
     }
     const bool multicast = d.option("multicast::cluster");
+    const bool has_hint = d.option("L2::cache_hint");
     d.address(0, to, 0, space::shared);
     if (to.value != 0) d.fail("an offset is not offered here");
     take_coordinates(d, to, d.at(1), rank);
@@ -333,6 +334,8 @@ void decode_bulk(decoder& d, instruction& to) {
     if (to.value != 0) d.fail("an offset is not offered here");
     to.value = offset;
     if (multicast) to.o[3] = d.value(3, 2);
+    // Nobody looks at it, since there is no cache.
+    if (has_hint) static_cast<void>(d.value(multicast ? 4 : 3, 8));
     to.run = &load_tile;
 }
 

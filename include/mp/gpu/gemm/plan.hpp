@@ -92,6 +92,9 @@ struct gpu_gemm_options {
     /// this plan will have. Where that is long beside k, wgmma computes by another schedule (gpu_gemm_plan::ping_pong),
     /// to the same bits. Zero: it is taken for nothing. mp::gemm without a plan knows its epilogue.
     int epilogue_instructions = 0;
+    /// wgmma: where C has one row or one column of tiles, so that one operand is read once and the other again for each
+    /// tile, tells the cache of the device to keep the second rather than the first. The bits are the same.
+    bool cache_hints = false;
 };
 
 /// The decisions for products of one shape and type, which can be made once and used often. Made by
@@ -113,6 +116,8 @@ struct gpu_gemm_plan {
     /// wgmma: warpgroups take tiles in turns, so that one of them ends its elements of C while the other one multiplies. The
     /// tile is then that of a warpgroup.
     bool ping_pong = false;
+    /// wgmma: see gpu_gemm_options::cache_hints.
+    bool cache_hints = false;
 
     /// Floats of workspace that a product by this plan needs; zero unless it splits k.
     [[nodiscard]] std::size_t workspace_size() const {
@@ -371,6 +376,7 @@ template <class Input>
     plan.cluster_blocks = tile.cluster_blocks;
     plan.swapped = tile.swapped;
     plan.ping_pong = tile.ping_pong;
+    plan.cache_hints = options.cache_hints && kernel == gpu_gemm_kernel::wgmma;
     const std::ptrdiff_t steps = tile_count(k, slice_k_bytes / static_cast<int>(sizeof(Input)));
     if (plan.splits == 0) {
         plan.splits = choose_splits(

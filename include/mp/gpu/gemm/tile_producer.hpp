@@ -22,6 +22,8 @@ struct tile_producer {
     int a_matrices;
     int b_matrices;
     int a_rows;  ///< of a tile
+    simt::cache_hint a_hint;
+    simt::cache_hint b_hint;
 
     /// Copies all steps of a tile, each as soon as its stage is empty. The warps that multiply wait for the bytes.
     MP_ANY_EXECUTION_SPACE
@@ -38,9 +40,10 @@ struct tile_producer {
             Pipeline::wait_empty(thread, state);
             thread.arrive_expect(Pipeline::full(state.stage), operands::bytes_of(a_rows));
             operands::a_stage::copy(thread, Pipeline::a_at(state.stage), 0, a_rows, a_map, row, p,
-                                    work.product * a_matrices, Pipeline::full(state.stage), 0);
+                                    work.product * a_matrices, Pipeline::full(state.stage), 0, a_hint);
             operands::b_stage::copy(thread, Pipeline::b_at(state.stage), own_part, operands::b_part, b_map,
-                                    column, p, work.product * b_matrices, Pipeline::full(state.stage), all);
+                                    column, p, work.product * b_matrices, Pipeline::full(state.stage), all,
+                                    b_hint);
             state.advance();
         }
     }

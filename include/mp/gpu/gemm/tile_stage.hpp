@@ -51,16 +51,16 @@ struct tile_stage {
                                                      const simt::tensor_map& map, int outer, int p,
                                                      int matrix,
                                                      simt::shared_pointer<simt::memory_barrier> full,
-                                                     std::uint16_t blocks) {
+                                                     std::uint16_t blocks, simt::cache_hint hint) {
         if constexpr (KMajor) {
             const simt::shared_pointer<Input> to{stage +
                                                  static_cast<std::uint32_t>(first * warpgroup_k_bytes)};
-            copy_box(thread, to, map, p, outer, matrix, full, blocks);
+            copy_box(thread, to, map, p, outer, matrix, full, blocks, hint);
         } else {
             for (int i = 0; i < rows / row_elements; ++i) {
                 const simt::shared_pointer<Input> to{
                     stage + static_cast<std::uint32_t>((first / row_elements + i) * panel_bytes)};
-                copy_box(thread, to, map, outer + i * row_elements, p, matrix, full, blocks);
+                copy_box(thread, to, map, outer + i * row_elements, p, matrix, full, blocks, hint);
             }
         }
     }
@@ -105,11 +105,11 @@ private:
                                                          const simt::tensor_map& map, int position, int row,
                                                          int matrix,
                                                          simt::shared_pointer<simt::memory_barrier> full,
-                                                         std::uint16_t blocks) {
+                                                         std::uint16_t blocks, simt::cache_hint hint) {
         if (blocks == 0) {
-            thread.copy_tile(to, map, position, row, matrix, full);
+            thread.copy_tile(to, map, position, row, matrix, full, hint);
         } else {
-            thread.copy_tile_multicast(to, map, position, row, matrix, full, blocks);
+            thread.copy_tile_multicast(to, map, position, row, matrix, full, blocks, hint);
         }
     }
 };

@@ -104,6 +104,8 @@ struct warp_specialized_gemm_kernel {
     bool ping_pong;  ///< the schedule; false where there is no choice
     Scales scales;
     Groups groups = {};
+    simt::cache_hint a_hint = simt::cache_hint::evict_normal;
+    simt::cache_hint b_hint = simt::cache_hint::evict_normal;
 
     [[nodiscard]] MP_HOST_DEVICE bool alternates() const { return has_ping_pong && ping_pong; }
     /// Rows of a tile: of C, or of its transpose.
@@ -203,7 +205,8 @@ private:
     MP_ANY_EXECUTION_SPACE
     template <class Thread>
     MP_HOST_DEVICE MP_ALWAYS_INLINE void copy_tiles(Thread thread) const {
-        const tile_producer<pipeline, Groups> producer{a_map, b_map, a_matrices, b_matrices, tile_rows()};
+        const tile_producer<pipeline, Groups> producer{a_map,       b_map,  a_matrices, b_matrices,
+                                                       tile_rows(), a_hint, b_hint};
         typename pipeline::state state;
         auto list = work_of(thread);
         for (; !list.is_done(); list.advance()) producer.copy_tile(thread, list.current(), state);

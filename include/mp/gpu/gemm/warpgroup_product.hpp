@@ -82,6 +82,16 @@ void launch_warpgroups(std::string_view function, const Executor& exec, const gp
     if (it.work_count() >= Kernel::most_work) {
         throw_argument(function, "the number of c's tiles", it.work_count(), "must be below 2^31 for wgmma");
     }
+    if constexpr (std::is_same_v<Groups, no_groups>) {
+        // What one column of tiles, or one row, takes from memory is not read again.
+        using hint = simt::cache_hint;
+        const bool a_is_streamed = it.tiles_across() == 1 && (plan.batch == 1 || it.a_matrices == 1);
+        const bool b_is_streamed = it.tiles_down() == 1 && (plan.batch == 1 || it.b_matrices == 1);
+        if (plan.cache_hints && a_is_streamed != b_is_streamed) {
+            it.a_hint = a_is_streamed ? hint::evict_first : hint::evict_last;
+            it.b_hint = b_is_streamed ? hint::evict_first : hint::evict_last;
+        }
+    }
     if (problem.c.has_product) {
         it.a_map = make_tensor_map(exec, operands::a_stage::tiles(problem.a, it.tile_rows(), plan.batch));
         it.b_map = make_tensor_map(exec, operands::b_stage::tiles(problem.b, operands::b_part, plan.batch));

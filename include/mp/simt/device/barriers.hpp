@@ -180,6 +180,30 @@ public:
             "l"(&map), "r"(position), "r"(row), "r"(matrix), "r"(shared_address(barrier.offset)),
             "h"(blocks) : "memory"));
     }
+    /// With a hint to the cache.
+    template <class Value>
+    __device__ __forceinline__ void copy_tile(shared_pointer<Value> to, const tensor_map& map, int position,
+                                              int row, int matrix, shared_pointer<memory_barrier> barrier,
+                                              cache_hint hint) const {
+        MP_NEEDS_SM_90(
+            asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes.L2::"
+                         "cache_hint [%0], "
+                         "[%1, {%2, %3, %4}], [%5], %6;" : : "r"(shared_address(to.offset)),
+                         "l"(&map), "r"(position), "r"(row), "r"(matrix), "r"(shared_address(barrier.offset)),
+                         "l"(static_cast<std::uint64_t>(hint)) : "memory"));
+    }
+    template <class Value>
+    __device__ __forceinline__ void copy_tile_multicast(shared_pointer<Value> to, const tensor_map& map,
+                                                        int position, int row, int matrix,
+                                                        shared_pointer<memory_barrier> barrier,
+                                                        std::uint16_t blocks, cache_hint hint) const {
+        MP_NEEDS_SM_90A(
+            asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes"
+                         ".multicast::cluster.L2::cache_hint [%0], [%1, {%2, %3, %4}], [%5], %6, %7;" : : "r"(
+                             shared_address(to.offset)),
+                         "l"(&map), "r"(position), "r"(row), "r"(matrix), "r"(shared_address(barrier.offset)),
+                         "h"(blocks), "l"(static_cast<std::uint64_t>(hint)) : "memory"));
+    }
     /// Begins to write a tile to global memory, without what lies outside of the matrix. What ordinary stores
     /// wrote into it has to be behind fence_asynchronous() of their threads and a barrier. The thread has to
     /// wait for it before it leaves the kernel.

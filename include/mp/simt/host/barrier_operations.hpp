@@ -131,6 +131,20 @@ public:
         begin_tile(to.offset, matrix_of(map, matrix, where), position, row, barrier, blocks, where);
     }
 
+    // Caches are not simulated.
+    template <class Value>
+    void copy_tile(shared_pointer<Value> to, const tensor_map& map, int position, int row, int matrix,
+                   shared_pointer<memory_barrier> barrier, cache_hint /*hint*/,
+                   const site& where = site::current()) const {
+        copy_tile(to, map, position, row, matrix, barrier, where);
+    }
+    template <class Value>
+    void copy_tile_multicast(shared_pointer<Value> to, const tensor_map& map, int position, int row,
+                             int matrix, shared_pointer<memory_barrier> barrier, std::uint16_t blocks,
+                             cache_hint /*hint*/, const site& where = site::current()) const {
+        copy_tile_multicast(to, map, position, row, matrix, barrier, blocks, where);
+    }
+
     template <class Value>
     void store_tile(const tensor_map& map, int position, int row, shared_pointer<Value> from,
                     const site& where = site::current()) const {
