@@ -60,4 +60,32 @@ TEST_CASE("gemm of 8-bit integers: the results of the CPU and of the model, for 
     }
 }
 
+TEST_CASE("gemm of 8-bit integers by wgmma, where the device has it: large tiles, and few rows") {
+    constexpr auto wgmma = mp::gpu_gemm_kernel::wgmma;
+    const mp::unique_cuda_stream stream;
+    if (!mp::properties_of(stream.get()).has_warpgroups) return;
+    constexpr std::ptrdiff_t n = 264, k = 208;
+    std::mt19937 random(1);
+    std::vector<std::int8_t> right(static_cast<std::size_t>(k * n));
+    for (std::int8_t& it : right) it = static_cast<std::int8_t>(random());
+    const mp::device_buffer<std::int8_t> device_right(stream, right);
+    for (const std::ptrdiff_t m : {std::ptrdiff_t{300}, std::ptrdiff_t{13}}) {
+        std::vector<std::int8_t> left(static_cast<std::size_t>(m * k));
+        for (std::int8_t& it : left) it = static_cast<std::int8_t>(random());
+        const mp::device_buffer<std::int8_t> device_left(stream, left);
+        const auto a = mp::row_major(device_left.data(), m, k);
+        const auto b = mp::column_major(device_right.data(), k, n);
+        CAPTURE(m);
+        for (const std::int32_t beta : {0, 2}) {
+            std::vector<std::int32_t> c(static_cast<std::size_t>(m * n), 1000);
+            mp::device_buffer<std::int32_t> device_c(stream, c);
+            mp::gemm<wgmma>(stream.get(), -3, a, b, beta, mp::row_major(device_c.data(), m, n));
+            mp::gemm(mp::cpu{}, -3, mp::row_major(left.data(), m, k), mp::column_major(right.data(), k, n),
+                     beta, mp::row_major(c.data(), m, n));
+            CAPTURE(beta);
+            CHECK(device_c.to_host(stream) == c);
+        }
+    }
+}
+
 }  // namespace

@@ -171,6 +171,41 @@ TEST_CASE("wgmma: A in registers lies as that of mma.sync does; stores of B have
                "before its products were waited for"));
 }
 
+TEST_CASE("wgmma of signed bytes: exact sums, modulo 2^32") {
+    // A in registers has -3 in row 11 of each warp at k = 22, as above; B in memory -128 at k = 22, column 6: in the second half
+    // of k, lines of 16 bytes, it is byte 2 of word 32 + 25.
+    const std::string text = kernel(R"(
+        .shared .align 128 .b8 room[256];
+        mov.u32 %r3, room;
+        shl.b32 %r4, %r1, 2;
+        add.u32 %r4, %r3, %r4;
+        setp.eq.u32 %p1, %r1, 57;
+        selp.b32 %r5, 0x00800000, 0, %p1;
+        setp.lt.u32 %p2, %r1, 64;
+        @%p2 st.shared.u32 [%r4], %r5;
+        fence.proxy.async.shared::cta;
+        bar.sync 0;
+        mov.b32 %r10, 0; mov.b32 %r11, 0; mov.b32 %r12, 0;
+        and.b32 %r6, %r1, 31;
+        setp.eq.u32 %p3, %r6, 13;
+        selp.b32 %r13, 0x00FD0000, 0, %p3;
+        cvt.u64.u32 %rd3, %r3;
+        shr.u64 %rd3, %rd3, 4;
+        or.b64 %rd3, %rd3, 0x0000000800080000;
+        mov.b32 %r2, 0x7FFFFFFF; mov.b32 %r7, %r2; mov.b32 %r8, %r2; mov.b32 %r9, %r2;
+        setp.eq.u32 %p4, %r3, %r3;
+        wgmma.fence.sync.aligned;
+        wgmma.mma_async.sync.aligned.m64n8k32.s32.s8.s8 {%r2, %r7, %r8, %r9}, {%r10, %r11, %r12, %r13}, %rd3, %p4;
+        wgmma.commit_group.sync.aligned;
+        wgmma.wait_group.sync.aligned 0;
+        mul.wide.u32 %rd2, %r1, 16;
+        add.s64 %rd2, %rd1, %rd2;
+        st.global.v4.u32 [%rd2], {%r2, %r7, %r8, %r9};)");
+    const words out = run(text, words(512), 128);
+    for (std::size_t i = 0; i < 512; ++i)
+        CHECK(out[i] == (i % 128 == 4 * 15 + 2 ? 0x80000000 + 383 : 0x7FFFFFFF));
+}
+
 TEST_CASE("matrix instructions want the whole warp") {
     const std::string text = kernel(
         "setp.lt.u32 %p1, %r1, 31;\n@!%p1 bra out;\nmov.u32 %r3, 0;\n"

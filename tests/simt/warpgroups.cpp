@@ -115,6 +115,49 @@ void check_product(std::uint64_t seed) {
     CHECK(std::memcmp(c.data(), expected.data(), c.size() * sizeof(float)) == 0);
 }
 
+TEST_CASE("products of a warpgroup of signed bytes: exact sums, modulo 2^32") {
+    constexpr int columns = 16, k = 32;
+    std::mt19937 random(6);
+    std::vector<std::int8_t> a(64 * k), b(columns * k);
+    for (std::int8_t& it : a) it = static_cast<std::int8_t>(random());
+    for (std::int8_t& it : b) it = static_cast<std::int8_t>(random());
+    std::vector<std::int32_t> c(64 * columns);
+    for (std::int32_t& it : c) it = static_cast<std::int32_t>(random());
+    std::vector<std::int32_t> expected = c;
+    for (std::size_t i = 0; i < c.size(); ++i) {
+        std::int64_t sum = c[i];
+        for (std::size_t p = 0; p < k; ++p)
+            sum += std::int64_t{a[i / columns * k + p]} * b[i % columns * k + p];
+        expected[i] = static_cast<std::int32_t>(static_cast<std::uint32_t>(sum));
+    }
+    const auto* const a_bytes = reinterpret_cast<const unsigned char*>(a.data());
+    const auto* const b_bytes = reinterpret_cast<const unsigned char*>(b.data());
+    std::int32_t* const c_data = c.data();
+    run(
+        [=](auto thread) {
+            place<32>(thread, a_begin, a_bytes, 64, k);
+            place<32>(thread, b_begin, b_bytes, columns, k);
+            thread.fence_asynchronous();
+            thread.sync_block();
+            std::int32_t sum[columns / 2];
+            for (int i = 0; i < columns / 2; ++i) {
+                const auto at = mp::simt::wgmma_coordinate(thread.index(), i);
+                sum[i] = thread.load(c_data + at.row * columns + at.position);
+            }
+            thread.fence_products();
+            thread.template multiply_async<std::int8_t, std::int8_t, columns>(
+                sum, thread.describe(a_begin, 16, 256, 32), thread.describe(b_begin, 16, 256, 32));
+            thread.commit_products();
+            thread.template wait_products<0>();
+            for (int i = 0; i < columns / 2; ++i) {
+                const auto at = mp::simt::wgmma_coordinate(thread.index(), i);
+                thread.store(c_data + at.row * columns + at.position, sum[i]);
+            }
+        },
+        1);
+    CHECK(c == expected);
+}
+
 TEST_CASE("products of a warpgroup have the bits of mp::mma") {
     for (std::uint64_t seed = 0; seed < 3; ++seed) {
         check_product<mp::half, mp::half, 16>(seed);

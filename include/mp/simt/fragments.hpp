@@ -11,6 +11,7 @@
 #include <mp/config.hpp>
 #include <mp/tfloat32.hpp>
 
+#include <cstdint>
 #include <type_traits>
 
 namespace mp::simt {
@@ -23,6 +24,10 @@ inline constexpr int mma_k_bytes = 32;
 /// Elements of a type along k of one matrix instruction.
 template <class Input>
 inline constexpr int mma_k = mma_k_bytes / static_cast<int>(sizeof(Input));
+
+/// The type of sums of products: integers of 32 bits for those of 8, floats for everything else.
+template <class Input>
+using mma_sum = std::conditional_t<std::is_same_v<Input, std::int8_t>, std::int32_t, float>;
 
 /// Elements of a type along k of a fragment of nvcuda::wmma, whose sums are 16 x 16.
 template <class Input>

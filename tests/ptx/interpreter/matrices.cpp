@@ -72,20 +72,6 @@ void decode_matrices(decoder& d, instruction& to, bool loads) {
 
 constexpr std::size_t line_bytes = 32;
 
-/// Sums of signed bytes, modulo 2^32.
-void add_integers(const std::array<std::byte, 16 * line_bytes>& a,
-                  const std::array<std::byte, 8 * line_bytes>& b, std::array<std::uint32_t, 128>& c) {
-    for (std::size_t row = 0; row < 16; ++row) {
-        for (std::size_t column = 0; column < 8; ++column) {
-            for (std::size_t k = 0; k < line_bytes; ++k) {
-                const int product = static_cast<signed char>(a[row * line_bytes + k]) *
-                                    static_cast<signed char>(b[column * line_bytes + k]);
-                c[row * 8 + column] += static_cast<std::uint32_t>(product);
-            }
-        }
-    }
-}
-
 /// Words of a fragment of A: lane l has bytes 4 (l % 4) of row l / 4, of row l / 4 + 8, and both 16 bytes later; of B of
 /// column l / 4, twice. list: sums, A, B, addends.
 enum class sum_type { float32, float16, integer };
@@ -134,7 +120,7 @@ bool multiply(warp& w, const instruction& i, lane_mask m, group& g) {
     if constexpr (half_sums)
         multiply_add_half(16, 8, depth, a.data(), b.data(), c.data(), architecture_of(w));
     else if constexpr (Sums == sum_type::integer)
-        add_integers(a, b, c);
+        multiply_add_integers(16, 8, depth, a.data(), b.data(), c.data());
     else
         multiply_add(a_type, b_type, 16, 8, depth, a.data(), b.data(), c.data(), false, architecture_of(w));
     for (std::size_t lane = 0; lane < warp_lanes; ++lane) {

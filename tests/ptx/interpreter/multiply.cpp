@@ -103,4 +103,17 @@ void multiply_add_half(int rows, int columns, int k, const std::byte* a, const s
         run_half<mp::arch::sm_90>(rows, columns, k, a, b, c);
 }
 
+void multiply_add_integers(int rows, int columns, int k, const std::byte* a, const std::byte* b,
+                           std::uint32_t* c) {
+    for (int row = 0; row < rows; ++row) {
+        for (int column = 0; column < columns; ++column) {
+            for (int i = 0; i < k; ++i) {
+                const int product =
+                    static_cast<signed char>(a[row * k + i]) * static_cast<signed char>(b[column * k + i]);
+                c[row * columns + column] += static_cast<std::uint32_t>(product);
+            }
+        }
+    }
+}
+
 }  // namespace ptx

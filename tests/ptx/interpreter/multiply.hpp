@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Products of tiles by the exact model of tensor cores in mp/tensor_core: all that the interpreter takes from the library.
+// Products of tiles: of numbers by the exact model of tensor cores in mp/tensor_core, which is all that the interpreter takes
+// from the library.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string_view>
 
 namespace ptx {
@@ -22,5 +24,8 @@ void multiply_add(multiplicand a_type, multiplicand b_type, int rows, int column
 /// The same for sums of half, as their bits; operands are half.
 void multiply_add_half(int rows, int columns, int k, const std::byte* a, const std::byte* b,
                        unsigned short* c, int architecture);
+/// Of signed bytes, modulo 2^32.
+void multiply_add_integers(int rows, int columns, int k, const std::byte* a, const std::byte* b,
+                           std::uint32_t* c);
 
 }  // namespace ptx

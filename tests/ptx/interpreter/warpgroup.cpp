@@ -91,8 +91,8 @@ void note_operand(warp& w, const descriptor& from, std::uint32_t first, std::uin
     }
 }
 
-/// detail: types of A and B, columns, flags (1: A transposed, 2: B transposed, 4: A in registers). list: sums, registers
-/// of A.
+/// detail: types of A and B, columns, flags (1: A transposed, 2: B transposed, 4: A in registers). list: sums, which are
+/// integers for s8, and registers of A.
 struct product {
     const instruction* what;
     std::size_t frame;
@@ -142,8 +142,27 @@ struct product {
     void finish(warp& w) {
         if (a.empty()) read(w);
         note_operands(w);
+        const auto a_type = static_cast<multiplicand>(what->detail[0]),
+                   b_type = static_cast<multiplicand>(what->detail[1]);
+        const int columns = what->detail[2];
+        const int k = static_cast<int>(depth_bytes / bytes_of(a_type));
+        if (a_type == multiplicand::s8) {
+            add<std::uint32_t>(w, [&](std::uint32_t* sums) {
+                multiply_add_integers(16, columns, k, a.data(), b.data(), sums);
+            });
+        } else {
+            add<float>(w, [&](float* sums) {
+                multiply_add(a_type, b_type, 16, columns, k, a.data(), b.data(), sums, true,
+                             architecture_of(w));
+            });
+        }
+    }
+
+    /// Calls multiply(sums), whose rows follow each other.
+    template <class Sum, class Multiply>
+    void add(warp& w, Multiply multiply) const {
         const auto columns = static_cast<std::size_t>(what->detail[2]);
-        std::vector<float> sums(16 * columns);
+        std::vector<Sum> sums(16 * columns);
         // Sum k of a lane: row l / 4, or 8 rows later for every second pair; 8 columns for each four.
         const auto for_sums = [&](auto f) {
             for (std::size_t k = 0; k < columns / 2; ++k) {
@@ -155,13 +174,9 @@ struct product {
                 }
             }
         };
-        if (adds) for_sums([](std::uint32_t word, float& sum) { sum = std::bit_cast<float>(word); });
-        const auto a_type = static_cast<multiplicand>(what->detail[0]),
-                   b_type = static_cast<multiplicand>(what->detail[1]);
-        multiply_add(a_type, b_type, 16, static_cast<int>(columns),
-                     static_cast<int>(depth_bytes / bytes_of(a_type)), a.data(), b.data(), sums.data(), true,
-                     architecture_of(w));
-        for_sums([](std::uint32_t& word, float sum) { word = std::bit_cast<std::uint32_t>(sum); });
+        if (adds) for_sums([](std::uint32_t word, Sum& sum) { sum = std::bit_cast<Sum>(word); });
+        multiply(sums.data());
+        for_sums([](std::uint32_t& word, Sum sum) { word = std::bit_cast<std::uint32_t>(sum); });
     }
 };
 
@@ -219,10 +234,12 @@ void decode(decoder& d, instruction& to) {
         to.try_run = &wait_for_products;
     }
     if (what != "mma_async") return;
-    const std::string_view b_type = d.type(), a_type = d.type();
-    if (d.type() != "f32") return;
+    const std::string_view b_type = d.type(), a_type = d.type(), sum_type = d.type();
     const std::string_view shape = d.next_word();
     const multiplicand a = multiplicand_named(a_type), b = multiplicand_named(b_type);
+    const bool integers = sum_type == "s32";
+    if (!integers && sum_type != "f32") return;
+    if (integers != (a == multiplicand::s8) || integers != (b == multiplicand::s8)) return;
     const std::int32_t columns = number_behind(shape, 'n');
     if (a == multiplicand::unknown || b == multiplicand::unknown || number_behind(shape, 'm') != 64 ||
         columns % 8 != 0 || columns < 8 || columns > 256 ||
@@ -244,7 +261,8 @@ void decode(decoder& d, instruction& to) {
     }
     to.o[1] = d.value(2, 8);
     to.o[2] = d.predicate(3);
-    if (d.integer(4) != 1 || d.integer(5) != 1) d.fail("operands are not negated here");
+    // Instructions of integers have no such operands.
+    if (!integers && (d.integer(4) != 1 || d.integer(5) != 1)) d.fail("operands are not negated here");
     std::int32_t flags = a_in_registers ? 4 : 0;
     // Only what is read from memory can be transposed.
     if (bytes_of(a) == 2 && !a_in_registers)

@@ -8,6 +8,7 @@
 #include <mp/format/float_arithmetic.hpp>
 #include <mp/gpu/chunks.hpp>
 #include <mp/gpu/gemm/multistage_kernel.hpp>
+#include <mp/gpu/gemm/problem.hpp>
 #include <mp/gpu/gemm/swizzled_stage.hpp>
 #include <mp/simt/fragments.hpp>
 #include <mp/simt/shared_pointer.hpp>
@@ -23,8 +24,7 @@ namespace mp::detail::inline MP_ISA_NAMESPACE {
 /// tensor cores of sm_89 keep 13 fraction bits. (mma.sync of sm_90 and sm_100 multiplies them as half, and
 /// that of sm_120 keeps 25 bits.)
 template <class Input, int Capability>
-inline constexpr bool promotes_sums =
-    sizeof(Input) == 1 && !std::is_same_v<Input, std::int8_t> && Capability == 89;
+inline constexpr bool promotes_sums = is_float8<Input> && Capability == 89;
 
 /// Whether mma.sync multiplies 8 bits as half, which takes registers.
 [[nodiscard]] MP_HOST_DEVICE constexpr bool multiplies_float8_as_half(int capability) {
@@ -46,13 +46,11 @@ struct mma_policy {
     static constexpr int column_fragments = Tile::warp_columns / simt::mma_columns;
     static constexpr int resident_blocks = (std::max)(1, 256 / Tile::threads);
 
-    /// Sums of 8-bit integers have 32 bits, all others are floats.
-    static constexpr bool integer_sums = std::is_same_v<A, std::int8_t>;
-    using sum_type = std::conditional_t<integer_sums, std::int32_t, float>;
+    using sum_type = simt::mma_sum<A>;
 
     /// cp.async begins with sm_80, as do bfloat16 and these integers; numbers of 8 bits with sm_89.
     template <class Thread>
-    static constexpr bool runs_on = Thread::capability >= (sizeof(A) == 1 && !integer_sums ? 89 : 80);
+    static constexpr bool runs_on = Thread::capability >= (is_float8<A> ? 89 : 80);
 
     template <class Thread>
     struct sums {

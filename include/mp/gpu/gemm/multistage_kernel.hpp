@@ -379,11 +379,8 @@ private:
                 load_chunk_of_sums(thread, epilogue_tile + (tile_row * epilogue_tile_pitch + position),
                                    product);
                 const std::ptrdiff_t row_of_chunk = row + i * epilogue_tile_rows + tile_row;
-                if constexpr (has_integer_sums<Policy>) {
-                    finish_integers(thread, c, product, row_of_chunk, column + position, state);
-                } else {
-                    finish_chunk(thread, c, product, row_of_chunk, column + position, state);
-                }
+                convert_sums<typename sum_type_of<Policy>::type, Target>(product);
+                finish_chunk(thread, c, product, row_of_chunk, column + position, state);
             }
             thread.sync_warp();
         }

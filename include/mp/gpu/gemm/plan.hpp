@@ -47,18 +47,18 @@ concept gpu_gemm_pair =
 ///
 ///     mp::gemm<mp::gpu_gemm_kernel::wmma>(stream, 1, a, b, 0, c);
 enum class gpu_gemm_kernel : unsigned char {
-    /// The one that takes the least time by estimate, of those that the device has for the types; but 8 bits
-    /// are never multiplied by wgmma, which has other bits there. A plan has to be made from the matrices: one that
+    /// The one that takes the least time by estimate, of those that the device has for the types; but float8
+    /// is never multiplied by wgmma, which has other bits there. A plan has to be made from the matrices: one that
     /// is made from a shape alone does not take wgmma.
     automatic,
     simt,  ///< ordinary instructions: every device, every type, far slower
     wmma,  ///< nvcuda::wmma: half from sm_75 on, bfloat16 and tfloat32 from sm_80 on
-    mma,   ///< mma.sync with copies that run ahead: from sm_80 on, 8 bits from sm_89 on
+    mma,   ///< mma.sync with copies that run ahead: from sm_80 on, float8 from sm_89 on
     /// wgmma and TMA, in code for sm_90a. Lines of a and b, in all matrices of a batch, have to begin at
     /// multiples of 16 bytes; those of tfloat32 and 8 bits have to run along k (a row-major, b
-    /// column-major). 8 bits have the bits of mp::emulated with float8_unit::native, promoted every 128 products.
+    /// column-major). float8 has the bits of mp::emulated with float8_unit::native, promoted every 128 products.
     wgmma,
-    /// wgmma whenever device and layout allow, also for 8 bits, whose bits then depend on that; else as `automatic`.
+    /// wgmma whenever device and layout allow, also for float8, whose bits then depend on that; else as `automatic`.
     prefer_wgmma,
 };
 
@@ -153,7 +153,7 @@ template <class Input>
         case gpu_gemm_kernel::wmma:
             return sizeof(Input) == 1 ? never : is_half ? 75 : 80;
         case gpu_gemm_kernel::mma:
-            return sizeof(Input) == 1 ? 89 : 80;
+            return is_float8<Input> ? 89 : 80;
         default:
             return 0;
     }
@@ -181,12 +181,12 @@ template <class Input>
     return gpu_gemm_kernel::simt;
 }
 
-/// Whether wgmma is among the kernels that are chosen from. Of 8 bits it has other bits than mma.sync, and the bits of a
+/// Whether wgmma is among the kernels that are chosen from. Of float8 it has other bits than mma.sync, and the bits of a
 /// product are not to depend on how its operands lie unless that was asked for.
 template <class Input, gpu_gemm_kernel Asked>
 inline constexpr bool may_take_warpgroups =
     !std::is_same_v<Input, float> &&
-    (Asked == gpu_gemm_kernel::prefer_wgmma || (Asked == gpu_gemm_kernel::automatic && sizeof(Input) != 1));
+    (Asked == gpu_gemm_kernel::prefer_wgmma || (Asked == gpu_gemm_kernel::automatic && !is_float8<Input>));
 
 /// Whether a product with the template argument `Asked` is compiled with a kernel.
 template <class Executor, class Input, gpu_gemm_kernel Asked>

@@ -15,6 +15,10 @@
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
+/// Numbers of 8 bits, whose sums in tensor cores have fewer bits than a float. Those of integers are exact.
+template <class Input>
+inline constexpr bool is_float8 = sizeof(Input) == 1 && !std::is_same_v<Input, std::int8_t>;
+
 /// An operand as it lies in memory: vectors of contiguous elements. In A these are rows or columns, in B too.
 template <class Value>
 struct operand_vectors {

@@ -6,6 +6,7 @@
 #include <mp/config.hpp>
 #include <mp/detail/bits.hpp>
 #include <mp/format/float_arithmetic.hpp>
+#include <mp/gemm/integer.hpp>
 #include <mp/gpu/chunks.hpp>
 #include <mp/gpu/gemm/output.hpp>
 #include <mp/gpu/gemm/problem.hpp>
@@ -18,6 +19,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
@@ -49,11 +51,11 @@ struct stored_tile {
                 columns, rows, row_bytes, matrices, matrices == 1 ? 16 : c.batch_stride * size};
     }
 
-    /// Writes the warp's sums of the columns from `first` on, times alpha.
+    /// Writes the warp's sums of the columns from `first` on, times alpha, which is an integer where C is of integers.
     MP_ANY_EXECUTION_SPACE
-    template <std::size_t Count, class Thread>
+    template <class Sum, std::size_t Count, class Thread, class Scale>
     MP_HOST_DEVICE MP_ALWAYS_INLINE static void write(Thread thread, simt::shared_pointer<Output> tile,
-                                                      float alpha, const float (&sum)[Count], int first) {
+                                                      Scale alpha, const Sum (&sum)[Count], int first) {
         if constexpr (size == 2) {
             write_matrices(thread, tile, alpha, sum, first);
         } else {
@@ -64,21 +66,20 @@ struct stored_tile {
 private:
     /// By matrices of 8 x 8, of which two lie below each other, and two beside these: sixteen columns at a time.
     MP_ANY_EXECUTION_SPACE
-    template <std::size_t Count, class Thread>
+    template <class Sum, std::size_t Count, class Thread>
     MP_HOST_DEVICE MP_ALWAYS_INLINE static void write_matrices(Thread thread,
                                                                simt::shared_pointer<Output> tile, float alpha,
-                                                               const float (&sum)[Count], int first) {
+                                                               const Sum (&sum)[Count], int first) {
         const int lane = thread.lane();
         const std::uint32_t begin =
             simt::swizzled<row_bytes>(static_cast<std::uint32_t>(lane % rows * row_bytes + lane / rows * 16));
         MP_UNROLL
         for (int i = 0; i < sums; i += 8) {
-            const float* const from = sum + (first / 2 + i);
+            const Sum* const from = sum + (first / 2 + i);
             simt::registers<4> pairs;
             MP_UNROLL
             for (int n = 0; n < 4; ++n) {
-                pairs[n] = bit_cast<std::uint32_t>(round_products<Output>(
-                    float_multiply(alpha, from[2 * n]), float_multiply(alpha, from[2 * n + 1])));
+                pairs[n] = bit_cast<std::uint32_t>(scaled(alpha, from[2 * n], from[2 * n + 1]));
             }
             // The bits of a step of columns are none of those that a place within it has.
             const std::uint32_t place = begin ^ static_cast<std::uint32_t>(i / 4 * step_columns * size);
@@ -88,10 +89,9 @@ private:
 
     /// By two neighbours at a time.
     MP_ANY_EXECUTION_SPACE
-    template <std::size_t Count, class Thread>
+    template <class Sum, std::size_t Count, class Thread, class Scale>
     MP_HOST_DEVICE MP_ALWAYS_INLINE static void write_pairs(Thread thread, simt::shared_pointer<Output> tile,
-                                                            float alpha, const float (&sum)[Count],
-                                                            int first) {
+                                                            Scale alpha, const Sum (&sum)[Count], int first) {
         const simt::fragment_coordinate at = simt::mma_c_coordinate(thread.lane(), 0);
         const std::uint32_t begin =
             simt::swizzled<row_bytes>(static_cast<std::uint32_t>(at.row * row_bytes + at.position * size));
@@ -103,10 +103,21 @@ private:
             for (int n = 0; n < 4; n += 2) {
                 const simt::shared_pointer<chunk<Output, 2>> to{
                     tile.offset + place + static_cast<std::uint32_t>(n / 2 * 8 * row_bytes)};
-                const float* const from = sum + (first / 2 + i + n);
-                thread.store(to, round_products<Output>(float_multiply(alpha, from[0]),
-                                                        float_multiply(alpha, from[1])));
+                const Sum* const from = sum + (first / 2 + i + n);
+                thread.store(to, scaled(alpha, from[0], from[1]));
             }
+        }
+    }
+
+    template <class Sum, class Scale>
+    [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE static chunk<Output, 2> scaled(Scale alpha, Sum first,
+                                                                                 Sum second) {
+        if constexpr (std::is_same_v<Scale, std::int32_t>) {
+            return {{scale_integer(alpha, static_cast<std::uint32_t>(first), 0, 0),
+                     scale_integer(alpha, static_cast<std::uint32_t>(second), 0, 0)}};
+        } else {
+            return round_products<Output>(float_multiply(alpha, static_cast<float>(first)),
+                                          float_multiply(alpha, static_cast<float>(second)));
         }
     }
 };

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <mp/gpu/gemm/multistage_kernel.hpp>
+#include <mp/gpu/gemm/problem.hpp>
 #include <mp/gpu/gemm/stage_copies.hpp>
 #include <mp/gpu/properties.hpp>
 
@@ -123,7 +124,7 @@ using mma_tiles =
                                  offered_tile<mma_tile_64, 55, 2>, offered_tile<mma_tile_16, 25, 4, 3>>>;
 using wmma_tiles = tile_list<offered_tile<wmma_tile_128, 100, 1>>;
 using simt_tiles = tile_list<offered_tile<simt_tile_64, 100, 1>>;
-/// Those of wgmma for 8 bits, whose promoted sums take the registers of 256 columns, and for the others. What takes the time of
+/// Those of wgmma for float8, whose promoted sums take the registers of 256 columns, and for the others. What takes the time of
 /// those with swapped operands is the way to shared memory: for an element of 16 bits as long as 64 multiply-adds. So one more
 /// tile, for 32 rows, would take no less time than the one for 64.
 ///
@@ -139,7 +140,7 @@ using simt_tiles = tile_list<offered_tile<simt_tile_64, 100, 1>>;
 ///
 /// So ping-pong is for sums whose end takes longer than a third of their products: see estimated_time.
 template <class Input>
-using warpgroup_tiles = std::conditional_t<sizeof(Input) == 1,
+using warpgroup_tiles = std::conditional_t<is_float8<Input>,
                                            tile_list<offered_tile<warpgroup_tile<128, 128, 2>, 100, 1>,
                                                      offered_tile<warpgroup_tile<128, 128, 1>, 90, 1>,
                                                      offered_tile<swapped_warpgroup_tile<16, 64>, 20, 2>,

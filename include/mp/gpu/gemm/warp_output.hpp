@@ -4,7 +4,9 @@
 #pragma once
 
 #include <mp/config.hpp>
+#include <mp/detail/bits.hpp>
 #include <mp/gpu/chunks.hpp>
+#include <mp/gpu/gemm/integer_output.hpp>
 #include <mp/gpu/gemm/multistage_kernel.hpp>
 #include <mp/gpu/gemm/output.hpp>
 #include <mp/gpu/gemm/problem.hpp>
@@ -36,10 +38,10 @@ struct warp_output {
     /// Ends the sums in registers, and passes them through two tiles of shared memory to TMA, which writes
     /// them while the products of the next tile of C run. Outside of C nothing is written.
     MP_ANY_EXECUTION_SPACE
-    template <class Target, class Thread>
+    template <class Target, class Thread, class Sum, class Scale>
     MP_HOST_DEVICE MP_ALWAYS_INLINE static void write_tiles(Thread thread, std::uint32_t at,
-                                                            const simt::tensor_map& map, float alpha,
-                                                            const float (&sum)[std::size_t{Columns / 2}],
+                                                            const simt::tensor_map& map, Scale alpha,
+                                                            const Sum (&sum)[std::size_t{Columns / 2}],
                                                             std::ptrdiff_t row, std::ptrdiff_t column,
                                                             int matrix) {
         using tile = stored_tile<Target>;
@@ -75,9 +77,9 @@ struct warp_output {
     /// epilogue, beta and alignment. The loop is not unrolled, since that is long for an element. Without a product the
     /// sums are not read: nothing is in their registers then.
     MP_ANY_EXECUTION_SPACE
-    template <class Thread, class Target, class Epilogue>
+    template <class Thread, class Sum, class Target, class Epilogue>
     MP_HOST_DEVICE MP_ALWAYS_INLINE static void write_sums(Thread thread, std::uint32_t at,
-                                                           const float (&sum)[std::size_t{Columns / 2}],
+                                                           const Sum (&sum)[std::size_t{Columns / 2}],
                                                            std::ptrdiff_t row, std::ptrdiff_t column,
                                                            const product_output<Target, Epilogue>& c) {
         using place = chunk_place<Target>;
@@ -110,6 +112,7 @@ struct warp_output {
                     const place to(thread.lane(), n);
                     float product[std::size_t{place::count}];
                     load_chunk_of_sums(thread, part_at + (to.row * part_pitch + to.column), product);
+                    convert_sums<Sum, Target>(product);
                     finish_inner_chunk(thread, c, product, before[n], row + to.row, first + to.column, state);
                 }
             } else {
@@ -119,6 +122,7 @@ struct warp_output {
                     float product[std::size_t{place::count}] = {};
                     if (c.has_product) {
                         load_chunk_of_sums(thread, part_at + (to.row * part_pitch + to.column), product);
+                        convert_sums<Sum, Target>(product);
                     }
                     finish_chunk(thread, c, product, row + to.row, first + to.column, state);
                 }
@@ -145,9 +149,9 @@ private:
     };
 
     MP_ANY_EXECUTION_SPACE
-    template <class Thread>
+    template <class Thread, class Sum>
     MP_HOST_DEVICE MP_ALWAYS_INLINE static void store_part(Thread thread, simt::shared_pointer<float> part_at,
-                                                           const float (&sum)[std::size_t{Columns / 2}],
+                                                           const Sum (&sum)[std::size_t{Columns / 2}],
                                                            int part) {
         using pair = chunk<float, 2>;
         MP_UNROLL
@@ -156,7 +160,8 @@ private:
             const int n = i % (part_columns / 2);
             const simt::fragment_coordinate place = simt::mma_c_coordinate(thread.lane(), n % 4);
             const auto to = part_at + (place.row * part_pitch + n / 4 * 8 + place.position);
-            thread.store(to.template as<pair>(), pair{{sum[i], sum[i + 1]}});
+            thread.store(to.template as<pair>(),
+                         pair{{bit_cast<float>(sum[i]), bit_cast<float>(sum[i + 1])}});
         }
     }
 };
@@ -173,9 +178,9 @@ struct transposed_output {
 
     /// The sums from column `row` and row `column` of C on.
     MP_ANY_EXECUTION_SPACE
-    template <class Thread, class Target, class Epilogue>
+    template <class Thread, class Sum, class Target, class Epilogue>
     MP_HOST_DEVICE MP_ALWAYS_INLINE static void write_sums(Thread thread, std::uint32_t at,
-                                                           const float (&sum)[std::size_t{Columns / 2}],
+                                                           const Sum (&sum)[std::size_t{Columns / 2}],
                                                            std::ptrdiff_t row, std::ptrdiff_t column,
                                                            const product_output<Target, Epilogue>& c) {
         constexpr int count = output_chunk<Target>;
@@ -197,6 +202,7 @@ struct transposed_output {
                 float product[std::size_t{count}] = {};
                 if (c.has_product) {
                     load_chunk_of_sums(thread, part_at + (part_row * part_pitch + position), product);
+                    convert_sums<Sum, Target>(product);
                 }
                 finish_chunk(thread, c, product, first + part_row, row + position, state);
             }
@@ -207,16 +213,17 @@ struct transposed_output {
 
 private:
     MP_ANY_EXECUTION_SPACE
-    template <class Thread>
+    template <class Thread, class Sum>
     MP_HOST_DEVICE MP_ALWAYS_INLINE static void store_part(Thread thread, simt::shared_pointer<float> part_at,
-                                                           const float (&sum)[std::size_t{Columns / 2}],
+                                                           const Sum (&sum)[std::size_t{Columns / 2}],
                                                            int part) {
         constexpr int sums = part_rows / 2;  // of a thread
         MP_UNROLL
         for (int i = 0; i < Columns / 2; ++i) {
             if (i / sums != part) continue;  // registers have no numbers that are calculated
             const simt::fragment_coordinate place = simt::mma_c_coordinate(thread.lane(), i % 4);
-            thread.store(part_at + ((i % sums / 4 * 8 + place.position) * part_pitch + place.row), sum[i]);
+            thread.store(part_at + ((i % sums / 4 * 8 + place.position) * part_pitch + place.row),
+                         bit_cast<float>(sum[i]));
         }
     }
 };

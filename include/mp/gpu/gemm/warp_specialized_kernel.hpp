@@ -9,6 +9,7 @@
 #include <mp/gpu/gemm/cluster_work.hpp>
 #include <mp/gpu/gemm/group_work.hpp>
 #include <mp/gpu/gemm/groups.hpp>
+#include <mp/gpu/gemm/integer_output.hpp>
 #include <mp/gpu/gemm/multistage_kernel.hpp>
 #include <mp/gpu/gemm/output.hpp>
 #include <mp/gpu/gemm/problem.hpp>
@@ -63,9 +64,10 @@ struct warp_specialized_gemm_kernel {
     using output = std::conditional_t<Swapped, transposed_output<Columns>, warp_output<Columns>>;
     /// Whether there is a choice of schedules. Promoting sums keeps a group from its products, behind which the other one
     /// multiplies only where they have tiles at the same time.
-    static constexpr bool has_ping_pong = !Swapped && sizeof(A) != 1 && !is_grouped<Groups>;
+    static constexpr bool has_ping_pong = !Swapped && !is_float8<A> && !is_grouped<Groups>;
     /// Whether C, not only sums of slices, may be written by TMA.
-    static constexpr bool ends_in_registers = !Swapped && std::is_same_v<Epilogue, identity_epilogue>;
+    static constexpr bool ends_in_registers =
+        !Swapped && (std::is_same_v<Epilogue, identity_epilogue> || std::is_same_v<Epilogue, integer_scale>);
 
     /// Bytes of shared memory: what there is for a block, of which the system takes 1 KiB; what all warps have for their
     /// output and scales; and barrier objects of up to 16 stages.
@@ -212,6 +214,8 @@ private:
         for (; !list.is_done(); list.advance()) producer.copy_tile(thread, list.current(), state);
     }
 
+    using sums_of_warp = typename mainloop::sums;
+
     MP_ANY_EXECUTION_SPACE
     template <class Thread>
     MP_HOST_DEVICE MP_ALWAYS_INLINE void multiply_tiles(Thread thread, int group) const {
@@ -231,7 +235,7 @@ private:
                 continue;
             }
             is_own = !alternates();
-            float sum[std::size_t{Columns / 2}];
+            sums_of_warp sum;
             if (alternates()) turn.wait(thread);
             mainloop::multiply_tile(thread, group, first_row, work, scales, state, sum, [&] {
                 if (alternates()) turn.pass(thread);
@@ -239,7 +243,7 @@ private:
             const std::ptrdiff_t row = work.row + first_row + warp * epilogue_tile_rows;
             if constexpr (is_grouped<Groups>) {
                 write_group(thread, at, sum, work, row);
-            } else if (splits == 1) {
+            } else if (has_one_slice()) {
                 write_product(thread, at, sum, work, row);
             } else {
                 write_slice(thread, at, sum, work, row);
@@ -248,7 +252,10 @@ private:
         if (maps_c && thread.lane() == 0) thread.template wait_stores<0>();
     }
 
-    using sums_of_warp = float[std::size_t{Columns / 2}];
+    /// Slices of sums of integers are not offered.
+    [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE bool has_one_slice() const {
+        return std::is_same_v<simt::mma_sum<A>, std::int32_t> || splits == 1;
+    }
 
     /// Ends a warp's rows of C, from `row` on.
     MP_ANY_EXECUTION_SPACE
@@ -258,7 +265,7 @@ private:
                                                        std::ptrdiff_t row) const {
         if constexpr (ends_in_registers) {
             if (maps_c) {
-                output::template write_tiles<Output>(thread, at, c_map, c.alpha, sum, row, work.column,
+                output::template write_tiles<Output>(thread, at, c_map, tile_scale(c), sum, row, work.column,
                                                      work.product);
                 return;
             }
@@ -301,7 +308,7 @@ private:
         if constexpr (ends_in_registers) {
             const bool whole = row + epilogue_tile_rows <= to.rows || to.rows == c.rows;
             if (maps_c && whole && to.has_product) {
-                output::template write_tiles<Output>(thread, at, c_map, c.alpha, sum, row, work.column,
+                output::template write_tiles<Output>(thread, at, c_map, tile_scale(c), sum, row, work.column,
                                                      matrix);
                 return;
             }

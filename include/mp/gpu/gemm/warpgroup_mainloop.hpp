@@ -22,7 +22,7 @@ namespace mp::detail::inline MP_ISA_NAMESPACE {
 /// The loop over k. The warps of a group wait for `full`, begin their products, and say `empty` for the stage before,
 /// whose products are then done, so that two stages of products are always under way.
 ///
-/// Sums of 8 bits have 13 fraction bits; those of each stage, 128 products, are added to floats. With `Scales` they are
+/// Sums of float8 have 13 fraction bits; those of each stage, 128 products, are added to floats. With `Scales` they are
 /// multiplied by the scales of the stage: each warp copies those of its rows and of all columns to its ring in shared
 /// memory, from ScalesBegin on, two stages ahead, so that they arrive behind products.
 ///
@@ -36,10 +36,10 @@ struct warpgroup_mainloop {
     using b_stage = typename operands::b_stage;
     using pipeline_state = typename Pipeline::state;
     static constexpr int columns = operands::columns;
-    static constexpr bool promotes = sizeof(a_type) == 1;
+    static constexpr bool promotes = is_float8<a_type>;
     static constexpr bool has_scales = Scales::scales_per_vector != 0;
     using scale_ring = warp_scales<columns, Scales>;
-    using sums = float[std::size_t{columns / 2}];
+    using sums = simt::mma_sum<a_type>[std::size_t{columns / 2}];
 
     static_assert(!promotes || columns <= 128, "mp: two sets of 256 columns do not fit into registers");
     static_assert(promotes || !has_scales);
@@ -179,10 +179,10 @@ private:
         }
     }
 
-    template <std::size_t Count>
-    MP_HOST_DEVICE MP_ALWAYS_INLINE static void clear(float (&sum)[Count]) {
+    template <class Sum, std::size_t Count>
+    MP_HOST_DEVICE MP_ALWAYS_INLINE static void clear(Sum (&sum)[Count]) {
         MP_UNROLL
-        for (std::size_t i = 0; i < Count; ++i) sum[i] = 0.0F;
+        for (std::size_t i = 0; i < Count; ++i) sum[i] = 0;
     }
 };
 

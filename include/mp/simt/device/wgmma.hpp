@@ -9,6 +9,7 @@
 #include <mp/half.hpp>
 #include <mp/simt/device/memory.hpp>
 #include <mp/simt/device/wmma.hpp>
+#include <mp/simt/fragments.hpp>
 #include <mp/simt/matrix_descriptor.hpp>
 #include <mp/tfloat32.hpp>
 
@@ -33,39 +34,43 @@
     "%98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, %112, " \
     "%113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, "     \
     "%127"
-#define MP_SUMS_4(i) "+f"(sum[i]), "+f"(sum[i + 1]), "+f"(sum[i + 2]), "+f"(sum[i + 3])
-#define MP_SUMS_8(i) MP_SUMS_4(i), MP_SUMS_4(i + 4)
-#define MP_SUMS_16(i) MP_SUMS_4(i), MP_SUMS_4(i + 4), MP_SUMS_4(i + 8), MP_SUMS_4(i + 12)
-#define MP_SUMS_32(i) MP_SUMS_16(i), MP_SUMS_16(i + 16)
-#define MP_SUMS_64(i) MP_SUMS_32(i), MP_SUMS_32(i + 32)
-#define MP_SUMS_128(i) MP_SUMS_64(i), MP_SUMS_64(i + 64)
-// Operands behind the sums: two descriptors, whether to add, and for 16 bits the orders of A and B.
-#define MP_WGMMA(Sums, Shape, TypeOfA, TypeOfB, A, B, Add)                                                  \
-    asm volatile("{\n\t.reg .pred add;\n\tsetp.ne.b32 add, %" Add                                           \
-                 ", 0;\n\t"                                                                                 \
-                 "wgmma.mma_async.sync.aligned." Shape ".f32." TypeOfA "." TypeOfB " {" MP_REGISTERS_##Sums \
-                 "}, %" A ", %" B ", add, 1, 1;\n\t}"                                                       \
-                 : MP_SUMS_##Sums(0)                                                                        \
+#define MP_SUMS_4(Register, i) \
+    Register(sum[i]), Register(sum[i + 1]), Register(sum[i + 2]), Register(sum[i + 3])
+#define MP_SUMS_8(Register, i) MP_SUMS_4(Register, i), MP_SUMS_4(Register, i + 4)
+#define MP_SUMS_16(Register, i) MP_SUMS_8(Register, i), MP_SUMS_8(Register, i + 8)
+#define MP_SUMS_32(Register, i) MP_SUMS_16(Register, i), MP_SUMS_16(Register, i + 16)
+#define MP_SUMS_64(Register, i) MP_SUMS_32(Register, i), MP_SUMS_32(Register, i + 32)
+#define MP_SUMS_128(Register, i) MP_SUMS_64(Register, i), MP_SUMS_64(Register, i + 64)
+// Operands behind the sums: two descriptors, whether to add, and for 16 bits the orders of A and B. `Scales` are those of A
+// and B, which are 1; instructions with sums of integers have none.
+#define MP_WGMMA(Sums, Register, Shape, Types, A, B, Add, Scales)                         \
+    asm volatile("{\n\t.reg .pred add;\n\tsetp.ne.b32 add, %" Add                         \
+                 ", 0;\n\t"                                                               \
+                 "wgmma.mma_async.sync.aligned." Shape "." Types " {" MP_REGISTERS_##Sums \
+                 "}, %" A ", %" B ", add" Scales ";\n\t}"                                 \
+                 : MP_SUMS_##Sums(Register, 0)                                            \
                  : "l"(a.bits), "l"(b.bits), "r"(static_cast<int>(add)))
 #define MP_WGMMA_16(Sums, Shape, Type, A, B, Add, OrderA, OrderB)                                            \
     asm volatile("{\n\t.reg .pred add;\n\tsetp.ne.b32 add, %" Add                                            \
                  ", 0;\n\t"                                                                                  \
                  "wgmma.mma_async.sync.aligned." Shape ".f32." Type "." Type " {" MP_REGISTERS_##Sums        \
                  "}, %" A ", %" B ", add, 1, 1, %" OrderA ", %" OrderB ";\n\t}"                              \
-                 : MP_SUMS_##Sums(0)                                                                         \
+                 : MP_SUMS_##Sums("+f", 0)                                                                   \
                  : "l"(a.bits), "l"(b.bits), "r"(static_cast<int>(add)), "n"(static_cast<int>(ATransposed)), \
                    "n"(static_cast<int>(BTransposed)))
 // The shapes that are offered: 16, 64, 128 and 256 columns.
-#define MP_WGMMA_COLUMNS(Depth, TypeOfA, TypeOfB)                              \
-    if constexpr (Columns == 16) {                                             \
-        MP_WGMMA(8, "m64n16" Depth, TypeOfA, TypeOfB, "8", "9", "10");         \
-    } else if constexpr (Columns == 64) {                                      \
-        MP_WGMMA(32, "m64n64" Depth, TypeOfA, TypeOfB, "32", "33", "34");      \
-    } else if constexpr (Columns == 128) {                                     \
-        MP_WGMMA(64, "m64n128" Depth, TypeOfA, TypeOfB, "64", "65", "66");     \
-    } else {                                                                   \
-        MP_WGMMA(128, "m64n256" Depth, TypeOfA, TypeOfB, "128", "129", "130"); \
+#define MP_WGMMA_COLUMNS(Register, Depth, Types, Scales)                              \
+    if constexpr (Columns == 16) {                                                    \
+        MP_WGMMA(8, Register, "m64n16" Depth, Types, "8", "9", "10", Scales);         \
+    } else if constexpr (Columns == 64) {                                             \
+        MP_WGMMA(32, Register, "m64n64" Depth, Types, "32", "33", "34", Scales);      \
+    } else if constexpr (Columns == 128) {                                            \
+        MP_WGMMA(64, Register, "m64n128" Depth, Types, "64", "65", "66", Scales);     \
+    } else {                                                                          \
+        MP_WGMMA(128, Register, "m64n256" Depth, Types, "128", "129", "130", Scales); \
     }
+#define MP_WGMMA_FLOATS(Depth, TypeOfA, TypeOfB) \
+    MP_WGMMA_COLUMNS("+f", Depth, "f32." TypeOfA "." TypeOfB, ", 1, 1")
 #define MP_WGMMA_16_COLUMNS(Type)                                                \
     if constexpr (Columns == 16) {                                               \
         MP_WGMMA_16(8, "m64n16k16", Type, "8", "9", "10", "11", "12");           \
@@ -93,7 +98,7 @@ public:
 
     /// sum = a b, or sum + a b where `add`, for 64 rows of A and `Columns` (16, 64, 128 or 256) columns of B,
     /// with 32 bytes of k, by the 128 threads of a warpgroup together. The sums are in the places of
-    /// wgmma_coordinate. Operands of half and bfloat16 may be transposed: rows in shared memory then run along
+    /// wgmma_coordinate; those of std::int8_t are exact, modulo 2^32. Operands of half and bfloat16 may be transposed: rows in shared memory then run along
     /// rows of A (columns of B).
     ///
     /// The product runs beside the threads: from here until wait_products() says that it is done nobody may
@@ -102,7 +107,7 @@ public:
     /// Operands that ordinary stores wrote have to be behind fence_asynchronous() of their threads and a
     /// barrier.
     template <class A, class B, int Columns, bool ATransposed = false, bool BTransposed = false>
-    __device__ __forceinline__ void multiply_async([[maybe_unused]] float (&sum)[Columns / 2],
+    __device__ __forceinline__ void multiply_async([[maybe_unused]] mma_sum<A> (&sum)[Columns / 2],
                                                    [[maybe_unused]] matrix_descriptor a,
                                                    [[maybe_unused]] matrix_descriptor b,
                                                    [[maybe_unused]] bool add = true) const {
@@ -118,15 +123,17 @@ public:
         } else if constexpr (std::is_same_v<A, bfloat16> && std::is_same_v<B, bfloat16>) {
             MP_WGMMA_16_COLUMNS("bf16")
         } else if constexpr (std::is_same_v<A, tfloat32> && std::is_same_v<B, tfloat32>) {
-            MP_WGMMA_COLUMNS("k8", "tf32", "tf32")
+            MP_WGMMA_FLOATS("k8", "tf32", "tf32")
         } else if constexpr (a_is_e4m3 && b_is_e4m3) {
-            MP_WGMMA_COLUMNS("k32", "e4m3", "e4m3")
+            MP_WGMMA_FLOATS("k32", "e4m3", "e4m3")
         } else if constexpr (a_is_e4m3 && std::is_same_v<B, float8_e5m2>) {
-            MP_WGMMA_COLUMNS("k32", "e4m3", "e5m2")
+            MP_WGMMA_FLOATS("k32", "e4m3", "e5m2")
         } else if constexpr (b_is_e4m3 && std::is_same_v<A, float8_e5m2>) {
-            MP_WGMMA_COLUMNS("k32", "e5m2", "e4m3")
+            MP_WGMMA_FLOATS("k32", "e5m2", "e4m3")
         } else if constexpr (std::is_same_v<A, float8_e5m2> && std::is_same_v<B, float8_e5m2>) {
-            MP_WGMMA_COLUMNS("k32", "e5m2", "e5m2")
+            MP_WGMMA_FLOATS("k32", "e5m2", "e5m2")
+        } else if constexpr (std::is_same_v<A, std::int8_t> && std::is_same_v<B, std::int8_t>) {
+            MP_WGMMA_COLUMNS("+r", "k32", "s32.s8.s8", "")
         } else {
             static_assert(never<A, B>, "mp: wgmma does not multiply these types");
         }
@@ -184,4 +191,5 @@ public:
 #undef MP_WGMMA
 #undef MP_WGMMA_16
 #undef MP_WGMMA_COLUMNS
+#undef MP_WGMMA_FLOATS
 #undef MP_WGMMA_16_COLUMNS

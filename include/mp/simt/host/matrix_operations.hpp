@@ -214,17 +214,14 @@ private:
     template <class Operands>
     static void multiply_integers(Operands* const* lanes) {
         const warp_operands operands(lanes);
+        std::uint32_t products[mma_rows][mma_columns] = {};
+        add_integer_products(mma_rows, mma_columns, &operands.a[0][0], &operands.b[0][0], &products[0][0]);
         for (int lane = 0; lane < warp_size; ++lane) {
             for (int i = 0; i < 4; ++i) {
                 const fragment_coordinate place = mma_c_coordinate(lane, i);
                 std::int32_t& sum = (*lanes[lane]->sum)[i];
-                std::int32_t products = 0;  // at most 32 * 2^14
-                for (int k = 0; k < mma_k_bytes; ++k) {
-                    products += static_cast<std::int8_t>(operands.a[place.row][k]) *
-                                static_cast<std::int8_t>(operands.b[place.position][k]);
-                }
                 sum = static_cast<std::int32_t>(static_cast<std::uint32_t>(sum) +
-                                                static_cast<std::uint32_t>(products));
+                                                products[place.row][place.position]);
             }
         }
     }

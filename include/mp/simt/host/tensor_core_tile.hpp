@@ -6,6 +6,7 @@
 #include <mp/matrix_view.hpp>
 #include <mp/simd/instruction_set.hpp>
 #include <mp/simd/processor.hpp>
+#include <mp/simt/fragments.hpp>
 #include <mp/tensor_core/arch.hpp>
 #include <mp/tensor_core/block_fma.hpp>
 #include <mp/tensor_core/emulated_product.hpp>
@@ -22,6 +23,21 @@ namespace mp::simt::detail::inline MP_ISA_NAMESPACE {
 template <arch Arch>
 constexpr float8_unit synchronous_unit() {
     return has_float8_through_half(Arch) ? float8_unit::through_half : float8_unit::native;
+}
+
+/// c += a b of signed bytes, modulo 2^32, for `rows` lines of A and `columns` lines of B, of mma_k_bytes each.
+inline void add_integer_products(int rows, int columns, const unsigned char* a, const unsigned char* b,
+                                 std::uint32_t* c) {
+    for (int row = 0; row < rows; ++row) {
+        for (int column = 0; column < columns; ++column) {
+            std::int32_t products = 0;  // at most 32 * 2^14
+            for (int k = 0; k < mma_k_bytes; ++k) {
+                products += static_cast<std::int8_t>(a[row * mma_k_bytes + k]) *
+                            static_cast<std::int8_t>(b[column * mma_k_bytes + k]);
+            }
+            c[row * columns + column] += static_cast<std::uint32_t>(products);
+        }
+    }
 }
 
 /// c += a b for `rows` lines of A, `columns` lines of B and `k` elements in each, as lines of bytes that

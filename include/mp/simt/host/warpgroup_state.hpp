@@ -50,9 +50,9 @@ private:
 
 /// The sums of one set of registers while products are added to them: what the registers will hold.
 struct sums_in_flight {
-    std::vector<float*> registers;  ///< of each thread of the warpgroup
+    std::vector<std::byte*> registers;  ///< of each thread of the warpgroup, of 4 bytes
     int per_thread = 0;
-    std::vector<float> values;  ///< rows of `columns`
+    std::vector<std::uint32_t> values;  ///< rows of `columns`: the bits of floats or integers
     int columns = 0;
     std::size_t last_group = 0;  ///< the group of the last product that is added
     std::uint32_t poison = 0;    ///< what the registers hold

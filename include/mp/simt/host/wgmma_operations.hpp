@@ -5,7 +5,7 @@
 /// difference.
 #pragma once
 
-#include <mp/detail/bits.hpp>
+#include <mp/simt/fragments.hpp>
 #include <mp/simt/host/registers_of_block.hpp>
 #include <mp/simt/host/tensor_core_tile.hpp>
 #include <mp/simt/host/tile_layouts.hpp>
@@ -19,6 +19,7 @@
 #include <cstring>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -116,7 +117,7 @@ public:
     }
 
     template <class A, class B, int Columns, bool ATransposed = false, bool BTransposed = false>
-    void multiply_async(float (&sum)[std::size_t{Columns / 2}], matrix_descriptor a, matrix_descriptor b,
+    void multiply_async(mma_sum<A> (&sum)[std::size_t{Columns / 2}], matrix_descriptor a, matrix_descriptor b,
                         bool add = true, const site& where = site::current()) const {
         static_assert(Arch == arch::sm_90, "mp: wgmma is an instruction of sm_90a");
         static_assert(Columns == 16 || Columns == 64 || Columns == 128 || Columns == 256,
@@ -125,11 +126,11 @@ public:
                       "mp: only operands of 16 bits can be transposed");
         struct product_operands {
             const thread_state* thread;
-            float* sum;
+            std::byte* sum;
             matrix_descriptor a;
             matrix_descriptor b;
             bool add;
-        } mine{&this->state(), sum, a, b, add};
+        } mine{&this->state(), reinterpret_cast<std::byte*>(&sum[0]), a, b, add};
         cluster& all = this->owner();
         collective_operation(
             this->state(), slot(where), "multiply_async", where, mine, [&](product_operands* const* lanes) {
@@ -144,16 +145,14 @@ public:
                              "begins a product of a warpgroup without fence_products() since its sums were "
                              "waited for");
                 }
-                std::vector<float*> registers(warpgroup_size);
+                std::vector<std::byte*> registers(warpgroup_size);
                 for (int i = 0; i < warpgroup_size; ++i)
                     registers[static_cast<std::size_t>(i)] = lanes[i]->sum;
                 sums_in_flight& total = sums_of(registers, Columns, where);
-                if (!add) std::fill(total.values.begin(), total.values.end(), 0.0F);
-                constexpr int k = mma_k<A>;
+                if (!add) std::fill(total.values.begin(), total.values.end(), 0U);
                 const std::vector<unsigned char> left = read_operand<A, ATransposed>(a, 64, where);
                 const std::vector<unsigned char> right = read_operand<B, BTransposed>(b, Columns, where);
-                tile_product<Arch, A, B>(64, Columns, k, left.data(), right.data(), float8_unit::native)
-                    .add_to(total.values.data());
+                add_products<A, B, Columns>(left.data(), right.data(), total.values);
                 total.last_group = group_of_warps.committed;
             });
     }
@@ -213,8 +212,24 @@ private:
 
     [[nodiscard]] warpgroup_state& group() const { return this->owner().warpgroup(this->state()); }
 
+    /// sums += a b for 64 lines of A and `Columns` lines of B.
+    template <class A, class B, int Columns>
+    static void add_products(const unsigned char* a, const unsigned char* b,
+                             std::vector<std::uint32_t>& sums) {
+        if constexpr (std::is_same_v<mma_sum<A>, float>) {
+            std::vector<float> floats(sums.size());
+            const std::size_t bytes = sums.size() * sizeof(float);
+            std::memcpy(floats.data(), sums.data(), bytes);
+            tile_product<Arch, A, B>(64, Columns, mma_k<A>, a, b, float8_unit::native).add_to(floats.data());
+            std::memcpy(sums.data(), floats.data(), bytes);
+        } else {
+            static_assert(std::is_same_v<A, B>, "mp: integers are multiplied with integers");
+            add_integer_products(64, Columns, a, b, sums.data());
+        }
+    }
+
     /// The sums in these registers, which are poisoned from now on.
-    sums_in_flight& sums_of(const std::vector<float*>& registers, int columns, const site& where) const {
+    sums_in_flight& sums_of(const std::vector<std::byte*>& registers, int columns, const site& where) const {
         warpgroup_state& it = group();
         for (const auto& sums : it.sums) {
             if (sums->registers != registers || sums->columns != columns) continue;
@@ -230,11 +245,12 @@ private:
         sums->columns = columns;
         sums->values.resize(static_cast<std::size_t>(64 * columns));
         for (int thread = 0; thread < warpgroup_size; ++thread) {
-            float* const own = registers[static_cast<std::size_t>(thread)];
-            for (int i = 0; i < sums->per_thread; ++i) {
+            std::byte* own = registers[static_cast<std::size_t>(thread)];
+            for (int i = 0; i < sums->per_thread; ++i, own += sizeof(std::uint32_t)) {
                 const fragment_coordinate at = wgmma_coordinate(thread, i);
-                sums->values[static_cast<std::size_t>(at.row * columns + at.position)] = own[i];
-                own[i] = mp::detail::bit_cast<float>(sums->poison);
+                std::memcpy(&sums->values[static_cast<std::size_t>(at.row * columns + at.position)], own,
+                            sizeof(std::uint32_t));
+                std::memcpy(own, &sums->poison, sizeof(std::uint32_t));
             }
         }
         it.sums.push_back(sums);
@@ -339,7 +355,7 @@ private:
         }
         std::erase_if(it.sums, [](const auto& sums) {
             return std::all_of(sums->registers.begin(), sums->registers.end(),
-                               [](const float* own) { return own == nullptr; });
+                               [](const std::byte* own) { return own == nullptr; });
         });
         // The sums may be touched now: a fence has to follow before the next product.
         if (it.sums.empty()) it.fenced = false;
@@ -348,15 +364,16 @@ private:
     /// Puts the sums into the registers of a warp.
     void give_back(sums_in_flight& sums, int warp, const site& where) const {
         for (int thread = warp * warp_size; thread < (warp + 1) * warp_size; ++thread) {
-            float*& own = sums.registers[static_cast<std::size_t>(thread)];
+            std::byte*& own = sums.registers[static_cast<std::size_t>(thread)];
             if (own == nullptr) continue;
-            for (int i = 0; i < sums.per_thread; ++i) {
-                if (mp::detail::bit_cast<std::uint32_t>(own[i]) != sums.poison) {
+            for (int i = 0; i < sums.per_thread; ++i, own += sizeof(std::uint32_t)) {
+                if (std::memcmp(own, &sums.poison, sizeof(std::uint32_t)) != 0) {
                     this->owner().fail(this->state(), where, kernel_violation::unfinished_copy,
                                        "waits for a product whose sums were written while it was under way");
                 }
                 const fragment_coordinate at = wgmma_coordinate(thread, i);
-                own[i] = sums.values[static_cast<std::size_t>(at.row * sums.columns + at.position)];
+                std::memcpy(own, &sums.values[static_cast<std::size_t>(at.row * sums.columns + at.position)],
+                            sizeof(std::uint32_t));
             }
             own = nullptr;
         }

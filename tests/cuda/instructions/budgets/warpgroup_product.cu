@@ -12,6 +12,10 @@
 // budget sass few_rows loop HGMMA most 44 . per 4 HGMMA
 // budget sass few_rows function most 0 LDL|STL|CALL.REL.NOINC
 // budget sass few_rows function most 1700 .
+// budget sass integer_tiles loop IGMMA most 0 MEMBAR|CCTL|LDL|STL
+// budget sass integer_tiles loop IGMMA most 48 . per 4 IGMMA
+// budget sass integer_tiles function most 0 LDL|STL|CALL.REL.NOINC
+// budget sass integer_tiles function most 1920 .
 // budget ptx end_tile function most 16 cvt.rn.bf16x2.f32
 // budget sass end_tile function least 4 STSM
 // budget sass end_tile function most 98 .
@@ -20,10 +24,13 @@
 #include <mp/bfloat16.hpp>
 #include <mp/cuda/launch_kernel.hpp>
 #include <mp/gemm/epilogue.hpp>
+#include <mp/gpu/gemm/integer_output.hpp>
 #include <mp/gpu/gemm/output.hpp>
 #include <mp/gpu/gemm/stored_tile.hpp>
 #include <mp/gpu/gemm/warp_specialized_kernel.hpp>
 #include <mp/simt/device/device_thread.hpp>
+
+#include <cstdint>
 
 using mp::bfloat16;
 using mp::simt::device_thread;
@@ -41,6 +48,14 @@ using few_rows_kernel =
 
 extern "C" __global__ void __launch_bounds__(few_rows_kernel::threads, few_rows_kernel::resident_blocks)
     few_rows(const __grid_constant__ few_rows_kernel kernel) {
+    kernel(device_thread());
+}
+
+using integer_kernel = mp::detail::warp_specialized_gemm_kernel<std::int8_t, std::int8_t, true, true, 256, 2,
+                                                                std::int32_t, mp::detail::integer_scale>;
+
+extern "C" __global__ void __launch_bounds__(integer_kernel::threads, 1)
+    integer_tiles(const __grid_constant__ integer_kernel kernel) {
     kernel(device_thread());
 }
 
