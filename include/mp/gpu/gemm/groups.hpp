@@ -84,117 +84,91 @@ private:
     unsigned number_ = 0;  ///< of the tile in its group
 };
 
-/// Contiguous groups of rows. Blocks of threads are enough for the worst case, which is one tile more than whole ones
-/// in each group; those that get none end at once. A block finds its group by going through the offsets, which all blocks read
-/// and the cache therefore has.
-struct row_groups {
+/// What of a product is divided into groups.
+enum class group_kind : unsigned char {
+    rows,    ///< contiguous groups of rows of A and C, each with its own B
+    masked,  ///< the first rows of each matrix of a batch
+    k,       ///< contiguous groups along k; each has its own C
+};
+
+/// `count` groups, by offsets in device memory, of which group g has those from offsets[g] to offsets[g + 1]; masked ones by
+/// counts.
+///
+/// Blocks of threads are enough for the worst case; those that get no tile end at once. With groups of rows it is one tile more
+/// than whole ones in each group, and a block finds its group by going through the offsets, which all blocks read and the
+/// cache therefore has.
+template <group_kind Kind>
+struct group_list {
     const std::int32_t* offsets;
     std::ptrdiff_t count;
-    static constexpr bool along_k = false;
+    static constexpr bool along_k = Kind == group_kind::k;
     /// Of which matrices all groups have one.
-    static constexpr bool shares_a = true;
-    static constexpr bool shares_b = false;
-    static constexpr bool shares_c = true;
+    static constexpr bool shares_a = Kind != group_kind::masked;
+    static constexpr bool shares_b = Kind == group_kind::k;
+    static constexpr bool shares_c = Kind == group_kind::rows;
 
     [[nodiscard]] MP_HOST_DEVICE std::ptrdiff_t blocks(const tile_shape& shape) const {
-        const std::ptrdiff_t partly = count < shape.rows ? count : shape.rows;
-        return (shape.rows / shape.tile_rows + partly) * shape.tiles_across;
+        if constexpr (Kind == group_kind::rows) {
+            const std::ptrdiff_t partly = count < shape.rows ? count : shape.rows;
+            return (shape.rows / shape.tile_rows + partly) * shape.tiles_across;
+        } else {
+            return tiles_of_matrix(shape) * count;
+        }
     }
-    /// Groups are asked for in their order; `before` are the bounds of the one before.
+    /// Groups are asked for in their order; `before` are the bounds of the one before. Groups of rows begin where it ends, so that
+    /// no two of them write the same rows.
     MP_ANY_EXECUTION_SPACE
     template <class Thread>
-    [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE group_bounds bounds(Thread thread, const tile_shape& shape,
-                                                                      std::ptrdiff_t group,
-                                                                      const group_bounds& before) const {
-        const int begin = group == 0 ? bounded_offset(thread, offsets, 0, shape.rows) : before.end;
-        return {begin, bounded_offset(thread, offsets + group + 1, begin, shape.rows)};
+    [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE group_bounds
+    bounds(Thread thread, const tile_shape& shape, std::ptrdiff_t group,
+           [[maybe_unused]] const group_bounds& before) const {
+        const std::ptrdiff_t most = along_k ? shape.k : shape.rows;
+        const std::int32_t* end = offsets + group;
+        int begin = 0;
+        if constexpr (Kind != group_kind::masked) {
+            const bool follows = Kind == group_kind::rows && group != 0;
+            begin = follows ? before.end : bounded_offset(thread, end, 0, most);
+            ++end;
+        }
+        return {begin, bounded_offset(thread, end, begin, most)};
     }
     [[nodiscard]] MP_HOST_DEVICE static std::ptrdiff_t tiles_down(const tile_shape& shape,
-                                                                  const group_bounds& of) {
-        return tile_count(of.end - of.begin, static_cast<int>(shape.tile_rows));
+                                                                  [[maybe_unused]] const group_bounds& of) {
+        if constexpr (along_k) {
+            return tile_count(shape.rows, shape.tile_rows);
+        } else {
+            return tile_count(of.end - of.begin, static_cast<int>(shape.tile_rows));
+        }
     }
+    /// The tile of a block of threads.
     MP_ANY_EXECUTION_SPACE
     template <class Thread>
     [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE group_tile find(Thread thread,
                                                                   const tile_shape& shape) const {
-        group_walk<row_groups, Thread> walk(thread, *this, shape);
-        walk.advance(static_cast<unsigned>(thread.block()));
-        return walk.is_done() ? group_tile{} : walk.current();
+        if constexpr (Kind == group_kind::rows) {
+            group_walk<group_list, Thread> walk(thread, *this, shape);
+            walk.advance(static_cast<unsigned>(thread.block()));
+            return walk.is_done() ? group_tile{} : walk.current();
+        } else {
+            const std::ptrdiff_t tiles = tiles_of_matrix(shape);
+            const std::ptrdiff_t group = thread.block() / tiles;
+            const std::ptrdiff_t number = thread.block() % tiles;
+            const group_bounds of = bounds(thread, shape, group, {});
+            const std::ptrdiff_t down = tiles_down(shape, of);
+            if (number >= down * shape.tiles_across) return {};
+            return {true, group, of.begin, of.end, coordinate_of_tile(number, down, shape.tiles_across)};
+        }
+    }
+
+private:
+    /// Tiles of a matrix of C of which a group has all rows.
+    [[nodiscard]] MP_HOST_DEVICE static std::ptrdiff_t tiles_of_matrix(const tile_shape& shape) {
+        return tile_count(shape.rows, shape.tile_rows) * shape.tiles_across;
     }
 };
 
-/// The first rows of each matrix of a batch.
-struct masked_groups {
-    const std::int32_t* counts;
-    std::ptrdiff_t count;
-    static constexpr bool along_k = false;
-    static constexpr bool shares_a = false;
-    static constexpr bool shares_b = false;
-    static constexpr bool shares_c = false;
-
-    [[nodiscard]] MP_HOST_DEVICE std::ptrdiff_t blocks(const tile_shape& shape) const {
-        return tile_count(shape.rows, shape.tile_rows) * shape.tiles_across * count;
-    }
-    MP_ANY_EXECUTION_SPACE
-    template <class Thread>
-    [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE group_bounds bounds(Thread thread, const tile_shape& shape,
-                                                                      std::ptrdiff_t group,
-                                                                      const group_bounds& /*before*/) const {
-        return {0, bounded_offset(thread, counts + group, 0, shape.rows)};
-    }
-    [[nodiscard]] MP_HOST_DEVICE static std::ptrdiff_t tiles_down(const tile_shape& shape,
-                                                                  const group_bounds& of) {
-        return tile_count(of.end, static_cast<int>(shape.tile_rows));
-    }
-    MP_ANY_EXECUTION_SPACE
-    template <class Thread>
-    [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE group_tile find(Thread thread,
-                                                                  const tile_shape& shape) const {
-        const std::ptrdiff_t tiles = tile_count(shape.rows, shape.tile_rows) * shape.tiles_across;
-        const std::ptrdiff_t group = thread.block() / tiles;
-        const std::ptrdiff_t number = thread.block() % tiles;
-        const group_bounds of = bounds(thread, shape, group, {});
-        const std::ptrdiff_t down = tiles_down(shape, of);
-        if (number >= down * shape.tiles_across) return {};
-        return {true, group, of.begin, of.end, coordinate_of_tile(number, down, shape.tiles_across)};
-    }
-};
-
-/// Contiguous groups along k; each has its own C.
-struct k_groups {
-    const std::int32_t* offsets;
-    std::ptrdiff_t count;
-    static constexpr bool along_k = true;
-    static constexpr bool shares_a = true;
-    static constexpr bool shares_b = true;
-    static constexpr bool shares_c = false;
-
-    [[nodiscard]] MP_HOST_DEVICE std::ptrdiff_t blocks(const tile_shape& shape) const {
-        return tile_count(shape.rows, shape.tile_rows) * shape.tiles_across * count;
-    }
-    MP_ANY_EXECUTION_SPACE
-    template <class Thread>
-    [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE group_bounds bounds(Thread thread, const tile_shape& shape,
-                                                                      std::ptrdiff_t group,
-                                                                      const group_bounds& /*before*/) const {
-        const int begin = bounded_offset(thread, offsets + group, 0, shape.k);
-        return {begin, bounded_offset(thread, offsets + group + 1, begin, shape.k)};
-    }
-    [[nodiscard]] MP_HOST_DEVICE static std::ptrdiff_t tiles_down(const tile_shape& shape,
-                                                                  const group_bounds& /*of*/) {
-        return tile_count(shape.rows, shape.tile_rows);
-    }
-    MP_ANY_EXECUTION_SPACE
-    template <class Thread>
-    [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE group_tile find(Thread thread,
-                                                                  const tile_shape& shape) const {
-        const std::ptrdiff_t down = tiles_down(shape, {});
-        const std::ptrdiff_t tiles = down * shape.tiles_across;
-        const std::ptrdiff_t group = thread.block() / tiles;
-        const group_bounds of = bounds(thread, shape, group, {});
-        return {true, group, of.begin, of.end,
-                coordinate_of_tile(thread.block() % tiles, down, shape.tiles_across)};
-    }
-};
+using row_groups = group_list<group_kind::rows>;
+using masked_groups = group_list<group_kind::masked>;
+using k_groups = group_list<group_kind::k>;
 
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE
