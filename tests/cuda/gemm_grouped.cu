@@ -111,6 +111,37 @@ TEST_CASE("gemm_grouped: by wgmma, where the device has it, by single blocks and
     }
 }
 
+TEST_CASE("gemm_grouped: few rows in each group by wgmma, where the device has it") {
+    constexpr auto wgmma = mp::gpu_gemm_kernel::wgmma;
+    const mp::unique_cuda_stream stream;
+    if (!mp::properties_of(stream.get()).has_warpgroups) return;
+    const mp::cpu host;
+    constexpr std::ptrdiff_t in = 200, out = 136, experts = 4, capacity = 40;
+    constexpr std::ptrdiff_t tokens = experts * capacity;
+    const std::vector<half> x = numbers(tokens * in, 1), w = numbers(experts * in * out, 2);
+    const std::vector<std::int32_t> begins = {2, 3, 3, 21, 36}, counts = {17, 0, 40, 1};
+    const mp::device_buffer<half> device_x(stream, x), device_w(stream, w);
+    const mp::device_buffer<std::int32_t> device_begins(stream, begins), device_counts(stream, counts);
+    const auto weights = [&](const half* data) {
+        return mp::matrix_batch{mp::row_major(data, in, out), in * out};
+    };
+    const auto groups = [&](auto* data, std::ptrdiff_t columns) {
+        return mp::matrix_batch{mp::row_major(data, capacity, columns), capacity * columns};
+    };
+    std::vector<float> y(tokens * out, 3.0F);
+    mp::device_buffer<float> device_y(stream, y);
+    mp::gemm_grouped_m<wgmma>(stream.get(), 1.5F, mp::row_major(device_x.data(), capacity, in),
+                              weights(device_w.data()), device_begins.span(), 0.5F,
+                              mp::row_major(device_y.data(), capacity, out));
+    mp::gemm_grouped_m(host, 1.5F, mp::row_major(x.data(), capacity, in), weights(w.data()), begins, 0.5F,
+                       mp::row_major(y.data(), capacity, out));
+    CHECK(same(device_y.to_host(stream), y));
+    mp::gemm_masked<wgmma>(stream.get(), 1, groups(device_x.data(), in), weights(device_w.data()),
+                           device_counts.span(), 0, groups(device_y.data(), out));
+    mp::gemm_masked(host, 1, groups(x.data(), in), weights(w.data()), counts, 0, groups(y.data(), out));
+    CHECK(same(device_y.to_host(stream), y));
+}
+
 TEST_CASE("gemm_scaled_grouped_m and gemm_scaled_masked: by wgmma, where the device has it") {
     using mp::float8_e4m3fn;
     constexpr auto wgmma = mp::gpu_gemm_kernel::wgmma;

@@ -81,17 +81,14 @@ void check_warpgroup_groups(std::string_view function,
     check(problem.c.swapped ? "a" : "b", problem.b, Groups::along_k);
 }
 
-/// Launches the kernel of wgmma, whose operands are not swapped.
+/// Launches the kernel of wgmma.
 template <class Executor, class A, class B, class Output, class Epilogue, class Groups, class Scales>
 void launch_warpgroup_groups(std::string_view function, const Executor& exec, const gpu_gemm_plan& plan,
                              const product_problem<A, B, Output, Epilogue>& problem, const Groups& groups,
                              const Scales& scales) {
     const auto run = [&]<class Tile, bool AKMajor, bool BKMajor>() {
-        if constexpr (!is_swapped<Tile> && !is_ping_pong<Tile>) {
-            using kernel =
-                warp_specialized_gemm_kernel<A, B, AKMajor, BKMajor, Tile::columns, Tile::cluster_blocks,
-                                             Output, Epilogue, Scales, false, Groups>;
-            launch_warpgroups<kernel>(function, exec, plan, problem, scales, groups);
+        if constexpr (!is_ping_pong<Tile>) {
+            launch_warpgroup_tile<AKMajor, BKMajor, Tile>(function, exec, plan, problem, scales, groups);
         }
     };
     warpgroup_tiles<A>::call_for(plan, [&]<class Tile>() {
@@ -116,19 +113,20 @@ template <gpu_gemm_kernel Asked, class Executor, class Groups, class A, class B,
 [[nodiscard]] gpu_gemm_plan plan_groups(const gpu_properties& gpu,
                                         const product_problem<A, B, Output, Epilogue>& problem,
                                         std::ptrdiff_t count, std::ptrdiff_t rows) {
+    const operand_layouts layouts{warpgroups_take_groups<Groups>(problem), !Groups::along_k};
     auto kernel = gpu_gemm_kernel::mma;
     if constexpr (may_group_by_warpgroups<Asked, Executor, A, Groups>) {
-        kernel = resolve_kernel<A, Asked>(gpu, {.warpgroups_take = warpgroups_take_groups<Groups>(problem)},
-                                          rows, problem.c.columns, count);
+        kernel = resolve_kernel<A, Asked>(gpu, layouts, rows, problem.c.columns, count);
     }
-    const tile_choice tile = choose_tile<A>(gpu, kernel, rows, problem.c.columns, count).tile;
+    const tile_choice tile = choose_tile<A>(gpu, kernel, rows, problem.c.columns, count, layouts).tile;
     return {.kernel = kernel,
             .tile_rows = tile.rows,
             .tile_columns = tile.columns,
             .tile_k = tile_k_of<A>(kernel),
             .batch = count,
             .gpu = gpu,
-            .cluster_blocks = tile.cluster_blocks};
+            .cluster_blocks = tile.cluster_blocks,
+            .swapped = tile.swapped};
 }
 
 /// Launches the kernel for groups of `rows` rows on average.
@@ -167,6 +165,13 @@ void launch_groups(std::string_view function, const Executor& exec, const gpu_pr
     }
 }
 
+/// Rows of the groups of a batch on average, for which a tile is chosen: as many as are expected, or where that is zero all.
+[[nodiscard]] inline std::ptrdiff_t check_expected_rows(std::string_view function, std::ptrdiff_t expected,
+                                                        std::ptrdiff_t rows) {
+    if (expected < 0) throw_argument(function, "expected_rows", expected, "must not be negative");
+    return expected == 0 ? rows : (std::min)(expected, rows);
+}
+
 /// Throws for a C whose rows are not what a kernel goes along.
 inline void check_row_major_groups(std::string_view function, std::string_view name, storage_order order) {
     if (order == storage_order::row_major) return;
@@ -183,7 +188,8 @@ namespace mp::inline MP_ISA_NAMESPACE {
 /// taken for the nearest that do not. c is row-major.
 ///
 /// mma.sync multiplies (from sm_80 on, numbers of 8 bits from sm_89), or, as mp::gemm chooses, wgmma in code for sm_90a, where
-/// lines are aligned to 16 bytes and a is row-major. Both give the same bits for 16 bits and tfloat32. For 8-bit operands
+/// lines are aligned to 16 bytes and a is row-major. Tiles are chosen for the rows that groups have on average; for up to 64 wgmma
+/// computes the transpose of c, as mp::gemm does for few rows. Both give the same bits for 16 bits and tfloat32. For 8-bit operands
 /// wgmma accumulates differently, so it has to be requested:
 ///
 ///     mp::gemm_grouped_m<mp::gpu_gemm_kernel::prefer_wgmma>(stream, 1, x, weights, offsets, 0, y);
@@ -210,11 +216,14 @@ void gemm_grouped_m(const Executor& exec, float alpha, matrix_view<A> a, matrix_
 }
 
 /// mp::gemm_masked on a GPU: counts, too, are in device memory. See mp::gemm_grouped_m for the rest.
+///
+/// Nothing but the device knows the counts. `expected_rows`, those of a group on average, is what the tile is chosen for; zero: all
+/// rows of the matrices. Results do not depend on it. Throws argument_error where it is negative.
 template <gpu_gemm_kernel Kernel = gpu_gemm_kernel::automatic, gpu_executor Executor, gpu_gemm_input A,
           gpu_gemm_input B, gpu_gemm_output C, gemm_epilogue Epilogue = identity_epilogue>
 void gemm_masked(const Executor& exec, float alpha, matrix_batch<A> a, matrix_batch<B> b,
-                 std::span<const std::int32_t> counts, float beta, matrix_batch<C> c,
-                 Epilogue epilogue = {}) {
+                 std::span<const std::int32_t> counts, float beta, matrix_batch<C> c, Epilogue epilogue = {},
+                 std::ptrdiff_t expected_rows = 0) {
     constexpr std::string_view function = "mp::gemm_masked";
     const gpu_properties gpu = detail::check_grouped_device<Kernel, A, B, Epilogue>(function, exec);
     const auto groups = static_cast<std::ptrdiff_t>(counts.size());
@@ -222,6 +231,7 @@ void gemm_masked(const Executor& exec, float alpha, matrix_batch<A> a, matrix_ba
     detail::check_batch(function, groups, a, b, c);
     detail::check_row_major_groups(function, "c.first.order", c.first.order);
     detail::validate_batch_epilogue(epilogue, c.first);
+    const std::ptrdiff_t rows = detail::check_expected_rows(function, expected_rows, c.first.rows);
     if (c.first.rows == 0 || c.first.columns == 0) return;
     using a_value = std::remove_const_t<A>;
     using b_value = std::remove_const_t<B>;
@@ -230,7 +240,7 @@ void gemm_masked(const Executor& exec, float alpha, matrix_batch<A> a, matrix_ba
         detail::make_product_problem<a_value, b_value>(alpha, matrix_view<const a_value>(a.first),
                                                        matrix_view<const b_value>(b.first), beta, c.first,
                                                        epilogue, {a.stride, b.stride, c.stride}, false),
-        detail::masked_groups{counts.data(), groups}, c.first.rows);
+        detail::masked_groups{counts.data(), groups}, rows);
 }
 
 /// mp::gemm_grouped_k on a GPU: offsets, too, are in device memory. See mp::gemm_grouped_m for the rest; c has any order. wgmma

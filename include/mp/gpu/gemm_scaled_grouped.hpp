@@ -56,13 +56,15 @@ void gemm_scaled_grouped_m(const Executor& exec, float alpha, matrix_view<A> a,
                              detail::k_scales_of_b(b_scales.first, c.columns), 0, b_scales.stride});
 }
 
-/// mp::gemm_scaled_masked on a GPU: counts, too, are in device memory. See mp::gemm_scaled_grouped_m for the rest.
+/// mp::gemm_scaled_masked on a GPU: counts, too, are in device memory, and the tile is chosen for `expected_rows`: see
+/// mp::gemm_masked. See mp::gemm_scaled_grouped_m for the rest.
 template <gpu_gemm_kernel Kernel = gpu_gemm_kernel::automatic, gpu_executor Executor, gpu_gemm_input A,
           gpu_gemm_input B, gpu_gemm_output C, gemm_epilogue Epilogue = identity_epilogue>
 void gemm_scaled_masked(const Executor& exec, float alpha, matrix_batch<A> a,
                         const k_block_scales_batch& a_scales, matrix_batch<B> b,
                         const k_block_scales_batch& b_scales, std::span<const std::int32_t> counts,
-                        float beta, matrix_batch<C> c, Epilogue epilogue = {}) {
+                        float beta, matrix_batch<C> c, Epilogue epilogue = {},
+                        std::ptrdiff_t expected_rows = 0) {
     static_assert(sizeof(A) == 1 && sizeof(B) == 1,
                   "mp::gemm_scaled_masked on a GPU: a and b must have 8 bits");
     constexpr std::string_view function = "mp::gemm_scaled_masked";
@@ -73,6 +75,7 @@ void gemm_scaled_masked(const Executor& exec, float alpha, matrix_batch<A> a,
     detail::check_scaled_batch(function, groups, a, a_scales, b, b_scales, c);
     detail::check_row_major_groups(function, "c.first.order", c.first.order);
     detail::validate_batch_epilogue(epilogue, c.first);
+    const std::ptrdiff_t rows = detail::check_expected_rows(function, expected_rows, c.first.rows);
     if (c.first.rows == 0 || c.first.columns == 0) return;
     using a_value = std::remove_const_t<A>;
     using b_value = std::remove_const_t<B>;
@@ -81,7 +84,7 @@ void gemm_scaled_masked(const Executor& exec, float alpha, matrix_batch<A> a,
         detail::make_product_problem<a_value, b_value>(alpha, matrix_view<const a_value>(a.first),
                                                        matrix_view<const b_value>(b.first), beta, c.first,
                                                        epilogue, {a.stride, b.stride, c.stride}, false),
-        detail::masked_groups{counts.data(), groups}, c.first.rows,
+        detail::masked_groups{counts.data(), groups}, rows,
         detail::block_scales{detail::k_scales_of_a(a_scales.first, c.first.rows),
                              detail::k_scales_of_b(b_scales.first, c.first.columns), a_scales.stride,
                              b_scales.stride});

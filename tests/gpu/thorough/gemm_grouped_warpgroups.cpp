@@ -122,6 +122,19 @@ TEST_CASE("groups of rows by wgmma: an epilogue, bfloat16, and 8 bits with the s
     check_rows<mp::float8_e4m3fn, float>({2, 40, 200}, 260, 144, 72, 3);
 }
 
+TEST_CASE("groups of few rows by wgmma, computed as the transpose of C: the bits of the model") {
+    // 16 or 64 rows of a group at a time: nothing, one, a whole tile, more than one.
+    for (unsigned number = 0; number < 4; ++number) {
+        check_rows<half, float>({0, 0, 1, 18, 34, 40, 41}, 50, 72, 136, number,
+                                number % 2 == 0 ? 0.0F : 0.5F);
+        check_rows<half, half>({3, 3, 70, 150}, 161, 200, 77, number);
+    }
+    const std::vector<float> bias(60, 0.25F);
+    check_rows<bfloat16, bfloat16>({0, 7, 21, 60}, 60, 88, 72, 5, 0,
+                                   mp::bias_per_row(std::span<const float>(bias)));
+    check_rows<mp::float8_e4m3fn, float>({2, 9, 40}, 50, 300, 72, 3);
+}
+
 TEST_CASE("groups of rows by wgmma where nothing is multiplied") {
     matrix<half> x(20, 8, row_order, 1), w(16, 8, row_order, 2);
     std::vector<float> y(20 * 8, 3.0F);
@@ -136,8 +149,10 @@ TEST_CASE("masked groups by wgmma: counts that nobody checked") {
         auto x = matrices<half>(count, rows, in, row_order, number);
         auto w = matrices<half>(count, in, out, number % 2 == 0 ? row_order : column_order, number + 9);
         auto y = matrices<half>(count, rows, out, row_order, number + 99), expected = y;
+        // The tile is one for all rows, or for the 16 or 64 that are expected.
+        const std::ptrdiff_t expected_rows = number == 3 ? 7 : number == 4 ? 40 : 0;
         mp::gemm_masked<wgmma>(gpu(number), 1, batch(x, count), batch(w, count), offsets{130, -3, 1000, 1}, 0,
-                               batch(y, count));
+                               batch(y, count), mp::identity_epilogue{}, expected_rows);
         mp::gemm_masked(model, 1, batch(x, count), batch(w, count), offsets{130, 0, rows, 1}, 0,
                         batch(expected, count));
         CAPTURE(number);
@@ -179,14 +194,15 @@ TEST_CASE(
     check_k<half>({7, 7, 7}, 9, 8, 8, 7);
 }
 
-/// The kernel for 8 groups with 512 rows on average, of a x b.
+/// The kernel for 8 groups with so many rows on average, of a x b.
 template <gpu_gemm_kernel Kernel, class Groups, class Value>
-std::string kernel_for(mp::matrix_view<const Value> a, mp::matrix_view<const Value> b) {
+std::string kernel_for(mp::matrix_view<const Value> a, mp::matrix_view<const Value> b,
+                       std::ptrdiff_t rows = 512) {
     using gpu_type = mp::simulated_gpu<mp::arch::sm_90>;
     static float c[1];
     const auto problem = mp::detail::make_product_problem<Value, Value>(
         1, a, b, 0, mp::row_major(&c[0], a.rows, b.columns), mp::identity_epilogue{}, {}, false);
-    return mp::detail::plan_groups<Kernel, gpu_type, Groups>(mp::properties_of(gpu_type{}), problem, 8, 512)
+    return mp::detail::plan_groups<Kernel, gpu_type, Groups>(mp::properties_of(gpu_type{}), problem, 8, rows)
         .kernel_name();
 }
 
@@ -202,6 +218,8 @@ TEST_CASE("groups are multiplied by wgmma where it takes them and is faster, 8 b
     CHECK(kernel_for<automatic, rows>(mp::row_major(at, 4096, 4096), b) == "wgmma.128x256x64.cluster2");
     CHECK(kernel_for<automatic, rows>(mp::row_major(at, 4096, 4096), mp::row_major(at, 4096, 64)) ==
           "mma.64x64x32");
+    CHECK(kernel_for<automatic, rows>(mp::row_major(at, 4096, 4096), b, 9) == "wgmma.16x64x64.swapped");
+    CHECK(kernel_for<automatic, rows>(mp::row_major(at, 4096, 4096), b, 50) == "wgmma.64x64x64.swapped");
     CHECK(kernel_for<automatic, rows>(mp::column_major(at, 4096, 4096), b) == "mma.128x256x32");
     CHECK(kernel_for<automatic, rows>(mp::row_major(at + 1, 4096, 4096), b) == "mma.128x256x32");
     CHECK(kernel_for<automatic, along_k>(mp::column_major(at, 4096, 4096), b) == "wgmma.128x256x64.cluster2");
@@ -240,6 +258,11 @@ TEST_CASE("groups that wgmma is asked for and does not take") {
           "mp::gemm_grouped_m: Kernel is 'wgmma'; it must be one that a device of capability 80 has for "
           "operands of "
           "this type");
+    CHECK(message([&] {
+              mp::gemm_masked<wgmma>(gpu(1), 1, mp::matrix_batch{b, 64}, mp::matrix_batch{b, 64}, offsets{8},
+                                     0, mp::matrix_batch{mp::row_major(y.data(), 8, 8), 64},
+                                     mp::identity_epilogue{}, -1);
+          }) == "mp::gemm_masked: expected_rows is -1; it must not be negative");
     CHECK(message([&] {
               mp::gemm_grouped_k<wgmma>(gpu(1), 1, b, b, offsets{0, 8}, 0,
                                         mp::matrix_batch{mp::row_major(y.data(), 8, 8), 64});

@@ -27,8 +27,9 @@ using offsets = std::vector<std::int32_t>;
 /// Rows of each of several groups, or all of them; k of more than one block, the last one not whole.
 constexpr std::ptrdiff_t rows = 272, k = 272, blocks = 3, out = 144, count = 3;
 
+/// With `few` rows on average if that is not zero.
 template <gpu_gemm_kernel Kernel, mp::arch Arch>
-void check(unsigned number, bool masked) {
+void check(unsigned number, bool masked, std::ptrdiff_t few = 0) {
     std::mt19937 random(number);
     const auto x = numbers<float8_e4m3fn>(count * rows * k, random),
                w = numbers<float8_e4m3fn>(count * k * out, random);
@@ -38,7 +39,10 @@ void check(unsigned number, bool masked) {
         b{mp::column_major(w.data(), k, out), k * out};
     const std::ptrdiff_t per_scale = number % 2 == 0 ? 128 : 16;
     const std::ptrdiff_t across = (out + per_scale - 1) / per_scale;
-    const mp::k_block_scales_batch of_a{{mp::row_major(x_scales.data(), rows, blocks)}, rows * blocks},
+    // Groups of rows begin anywhere, so their rows have a scale each.
+    const std::ptrdiff_t rows_per_scale = masked && number % 2 == 0 ? 16 : 1;
+    const mp::k_block_scales_batch of_a{
+        {mp::row_major(x_scales.data(), rows / rows_per_scale, blocks), rows_per_scale}, rows * blocks},
         of_b{{mp::column_major(w_scales.data(), blocks, across), per_scale}, blocks * across};
     std::vector<float> y(count * rows * out, 3.0F), expected = y;
     const mp::simulated_gpu<Arch> gpu = gpu_test::watched(
@@ -51,7 +55,8 @@ void check(unsigned number, bool masked) {
     if (masked) {
         run(
             [&](auto c) {
-                mp::gemm_scaled_masked<Kernel>(gpu, 1.5F, a, of_a, b, of_b, offsets{130, -3, 1000}, 0, c);
+                mp::gemm_scaled_masked<Kernel>(gpu, 1.5F, a, of_a, b, of_b, offsets{130, -3, 1000}, 0, c,
+                                               mp::identity_epilogue{}, few);
             },
             y);
         run(
@@ -60,16 +65,22 @@ void check(unsigned number, bool masked) {
             },
             expected);
     } else {
-        const offsets begins = number % 2 == 0 ? offsets{0, 1, 1, 270} : offsets{3, 131, 200, 271};
+        const std::ptrdiff_t all = few == 0 ? rows : few * count;
+        const auto last = static_cast<std::int32_t>(all - 1);
+        const offsets begins =
+            number % 2 == 0 ? offsets{0, 1, 1, last - 1} : offsets{3, last / 2, last / 2 + last / 4, last};
+        const auto top = [&](auto view) { return view.block(0, 0, all, view.columns); };
+        const mp::k_block_scales of_rows{top(of_a.first.values)};
         run(
             [&](auto c) {
-                mp::gemm_scaled_grouped_m<Kernel>(gpu, 1.5F, a.first, of_a.first, b, of_b, begins, 0.5F,
-                                                  c.first);
+                mp::gemm_scaled_grouped_m<Kernel>(gpu, 1.5F, top(a.first), of_rows, b, of_b, begins, 0.5F,
+                                                  top(c.first));
             },
             y);
         run(
             [&](auto c) {
-                mp::gemm_scaled_grouped_m(model, 1.5F, a.first, of_a.first, b, of_b, begins, 0.5F, c.first);
+                mp::gemm_scaled_grouped_m(model, 1.5F, top(a.first), of_rows, b, of_b, begins, 0.5F,
+                                          top(c.first));
             },
             expected);
     }
@@ -82,6 +93,9 @@ TEST_CASE("groups with scales by mma.sync and by wgmma have the bits of the mode
         check<gpu_gemm_kernel::automatic, mp::arch::sm_89>(number, false);
         check<gpu_gemm_kernel::wgmma, mp::arch::sm_90>(number, false);
         check<gpu_gemm_kernel::wgmma, mp::arch::sm_90>(number, true);
+        // The transpose of C, with 16 and with 64 of its rows.
+        check<gpu_gemm_kernel::wgmma, mp::arch::sm_90>(number, false, number == 1 ? 12 : 60);
+        check<gpu_gemm_kernel::wgmma, mp::arch::sm_90>(number, true, number == 1 ? 60 : 12);
     }
 }
 

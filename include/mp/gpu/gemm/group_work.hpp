@@ -22,12 +22,12 @@ struct no_groups {
 template <class Groups>
 inline constexpr bool is_grouped = !std::is_same_v<Groups, no_groups>;
 
-/// A tile of a group; its steps begin at `first` of k.
+/// A tile of a group; its steps begin at `first` of k. With swapped operands its rows are columns of C, its columns rows of C.
 struct group_tile_work : tile_work {
     int first;
     /// Elements of k in a step behind `end` that the group has only in part; zero if there is none.
     int tail;
-    std::ptrdiff_t end_of_rows;
+    std::ptrdiff_t end_of_rows;  ///< of C
 };
 
 /// Where the steps of a tile begin in k, and where they end with the one that a group has in part.
@@ -50,7 +50,9 @@ template <class Groups, class Work>
 
 /// The work of a block of a cluster as cluster_work, of groups: every thread goes through the offsets by itself, and so do
 /// all blocks of a cluster, whose tiles are of one group. Steps are of StepK elements.
-template <class Groups, int Rows, int Columns, int ClusterBlocks, int StepK, class Thread>
+///
+/// With `Swapped` the walk goes through tiles of Columns rows of C and Rows columns, as the groups divide C.
+template <class Groups, int Rows, int Columns, int ClusterBlocks, int StepK, bool Swapped, class Thread>
 class group_work {
 public:
     MP_HOST_DEVICE MP_ALWAYS_INLINE group_work(Thread thread, const Groups& groups, const tile_shape& shape)
@@ -69,8 +71,8 @@ public:
         const auto begin = static_cast<int>(tile.begin);
         const auto end = static_cast<int>(tile.end);
         group_tile_work work{};
-        work.row = (tile.at.row * ClusterBlocks + own_) * Rows;
-        work.column = tile.at.column * Columns;
+        work.row = ((Swapped ? tile.at.column : tile.at.row) * ClusterBlocks + own_) * Rows;
+        work.column = (Swapped ? tile.at.row : tile.at.column) * Columns;
         work.product = static_cast<int>(tile.group);
         if constexpr (Groups::along_k) {
             work.first = begin;
@@ -78,7 +80,7 @@ public:
             work.tail = (end - begin) % StepK;
             work.end_of_rows = end_of_rows_;
         } else {
-            work.row += begin;
+            (Swapped ? work.column : work.row) += begin;
             work.end = tile_count(k_, StepK);
             work.end_of_rows = end;
         }

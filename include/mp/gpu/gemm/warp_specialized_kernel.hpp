@@ -47,7 +47,7 @@ namespace mp::detail::inline MP_ISA_NAMESPACE {
 /// blocks of a multiprocessor share its memory, with as many stages as there is room for.
 ///
 /// With `Groups` the tiles are those of groups: see group_work. Rows of the next group that a tile brings along are
-/// not stored.
+/// not stored; where operands are swapped, these are wgmma's columns.
 template <class A, class B, bool AKMajor, bool BKMajor, int Columns, int ClusterBlocks, class Output,
           class Epilogue, class Scales = no_scales, bool Swapped = false, class Groups = no_groups>
 struct warp_specialized_gemm_kernel {
@@ -88,7 +88,7 @@ struct warp_specialized_gemm_kernel {
 
     static_assert(shared_bytes <= most_bytes);
     static_assert(pipeline::barriers_bytes + (has_ping_pong ? turns::bytes : 0) <= barriers_bytes);
-    static_assert(!Swapped || !is_grouped<Groups>);
+    static_assert(!Swapped || !Groups::along_k);
     static_assert(Swapped || output::bytes % 1024 == 0);
 
     simt::tensor_map a_map;
@@ -178,15 +178,18 @@ private:
         }
     }
 
+    /// Of C, as groups divide it.
     [[nodiscard]] MP_HOST_DEVICE tile_shape shape() const {
-        return {rows * ClusterBlocks, c.rows, tiles_across(), c.has_product ? k : 0};
+        return {Swapped ? Columns : rows * ClusterBlocks, c.rows, Swapped ? tiles_down() : tiles_across(),
+                c.has_product ? k : 0};
     }
 
     /// The tiles of this block, one after the other.
     template <class Thread>
         requires is_grouped<Groups>
     MP_HOST_DEVICE MP_ALWAYS_INLINE auto work_of(Thread thread) const {
-        return group_work<Groups, rows, Columns, ClusterBlocks, operands::k, Thread>(thread, groups, shape());
+        return group_work<Groups, rows, Columns, ClusterBlocks, operands::k, Swapped, Thread>(thread, groups,
+                                                                                              shape());
     }
     template <class Thread>
     MP_HOST_DEVICE MP_ALWAYS_INLINE auto work_of(Thread thread) const {
@@ -299,7 +302,7 @@ private:
     template <class Thread>
     MP_HOST_DEVICE MP_ALWAYS_INLINE void write_group(Thread thread, std::uint32_t at, const sums_of_warp& sum,
                                                      const group_tile_work& work, std::ptrdiff_t row) const {
-        if (row >= work.end_of_rows) return;
+        if (!Swapped && row >= work.end_of_rows) return;
         const int matrix = Groups::shares_c ? 0 : work.product;
         product_output<Output, Epilogue> to = c;
         to.data += matrix * c.batch_stride;

@@ -122,21 +122,23 @@ void launch_warpgroups(std::string_view function, const Executor& exec, const gp
 /// Launches the kernel of a tile for operands that lie along k or not: that of the tile, or for few rows that of the product
 /// with swapped operands.
 template <bool AKMajor, bool BKMajor, class Tile, class Executor, class A, class B, class Output,
-          class Epilogue, class Scales>
+          class Epilogue, class Scales, class Groups = no_groups>
 void launch_warpgroup_tile(std::string_view function, const Executor& exec, const gpu_gemm_plan& plan,
-                           const product_problem<A, B, Output, Epilogue>& problem, const Scales& scales) {
+                           const product_problem<A, B, Output, Epilogue>& problem, const Scales& scales,
+                           const Groups& groups = {}) {
     if constexpr (!is_swapped<Tile>) {
-        using kernel = warp_specialized_gemm_kernel<A, B, AKMajor, BKMajor, Tile::columns,
-                                                    Tile::cluster_blocks, Output, Epilogue, Scales>;
-        static_assert(Tile::ping_pong ? kernel::has_ping_pong : kernel::rows == Tile::rows);
-        launch_warpgroups<kernel>(function, exec, plan, problem, scales);
-    } else if constexpr (AKMajor) {
         using kernel =
-            warp_specialized_gemm_kernel<B, A, BKMajor, true, Tile::rows, 1, Output, Epilogue, Scales, true>;
+            warp_specialized_gemm_kernel<A, B, AKMajor, BKMajor, Tile::columns, Tile::cluster_blocks, Output,
+                                         Epilogue, Scales, false, Groups>;
+        static_assert(Tile::ping_pong ? kernel::has_ping_pong : kernel::rows == Tile::rows);
+        launch_warpgroups<kernel>(function, exec, plan, problem, scales, groups);
+    } else if constexpr (AKMajor) {
+        using kernel = warp_specialized_gemm_kernel<B, A, BKMajor, true, Tile::rows, 1, Output, Epilogue,
+                                                    Scales, true, Groups>;
         static_assert(kernel::rows == Tile::columns);
         const product_problem<B, A, Output, Epilogue> exchanged{problem.b, problem.a,      problem.c,
                                                                 problem.k, problem.splits, problem.sums};
-        launch_warpgroups<kernel>(function, exec, plan, exchanged, scales.exchanged());
+        launch_warpgroups<kernel>(function, exec, plan, exchanged, scales.exchanged(), groups);
     }
 }
 
