@@ -142,7 +142,9 @@ TEST_CASE("gemm_grouped: few rows in each group by wgmma, where the device has i
     CHECK(same(device_y.to_host(stream), y));
 }
 
-TEST_CASE("gemm_scaled_grouped_m and gemm_scaled_masked: by wgmma, where the device has it") {
+TEST_CASE(
+    "gemm_scaled_grouped_m, gemm_scaled_masked and gemm_scaled_grouped_k: by wgmma, where the device has "
+    "it") {
     using mp::float8_e4m3fn;
     constexpr auto wgmma = mp::gpu_gemm_kernel::wgmma;
     constexpr std::ptrdiff_t rows = 200, k = 272, blocks = 3, out = 144, experts = 7;
@@ -191,6 +193,25 @@ TEST_CASE("gemm_scaled_grouped_m and gemm_scaled_masked: by wgmma, where the dev
                            weight_scales(w_scales.data()), counts, 0.5F,
                            mp::matrix_batch{mp::row_major(y.data(), rows, out), rows * out});
     CHECK(same(device_y.to_host(stream), y));
+
+    // Along k, of blocks of 128.
+    const std::vector<std::int32_t> k_begins = {0, 128, 128, 272};
+    const mp::device_buffer<std::int32_t> device_k_begins(stream, k_begins);
+    std::vector<float> dw(3 * rows * out, 1.0F);
+    mp::device_buffer<float> device_dw(stream, dw);
+    const auto gradients = [&](float* data) {
+        return mp::matrix_batch{mp::row_major(data, rows, out), rows * out};
+    };
+    mp::gemm_scaled_grouped_k<wgmma>(stream.get(), 1, mp::row_major(device_x.data(), rows, k),
+                                     {mp::row_major(device_x_scales.data(), rows, blocks)},
+                                     mp::column_major(device_w.data(), k, out),
+                                     {mp::column_major(device_w_scales.data(), blocks, 2), 128},
+                                     device_k_begins.span(), 0.5F, gradients(device_dw.data()));
+    mp::gemm_scaled_grouped_k(
+        model, 1, mp::row_major(x.data(), rows, k), {mp::row_major(x_scales.data(), rows, blocks)},
+        mp::column_major(w.data(), k, out), {mp::column_major(w_scales.data(), blocks, 2), 128}, k_begins,
+        0.5F, gradients(dw.data()));
+    CHECK(same(device_dw.to_host(stream), dw));
 }
 
 }  // namespace

@@ -149,6 +149,38 @@ TEST_CASE("groups with scales: each has the bits of mp::gemm_scaled") {
           "any row");
 }
 
+TEST_CASE("groups of blocks of k with scales: each has the bits of mp::gemm_scaled") {
+    using mp::float8_e4m3fn;
+    constexpr std::ptrdiff_t m = 9, n = 20, k = 600, blocks = 5;
+    std::mt19937 random(5);
+    const auto x = numbers<float8_e4m3fn>(m * k, random), dy = numbers<float8_e4m3fn>(k * n, random);
+    const auto x_scales = numbers<float>(m * blocks, random), dy_scales = numbers<float>(2 * blocks, random);
+    const auto a = mp::row_major(x.data(), m, k);
+    const auto b = mp::column_major(dy.data(), k, n);
+    const mp::k_block_scales of_a{mp::row_major(x_scales.data(), m, blocks)},
+        of_b{mp::column_major(dy_scales.data(), blocks, 2), 16};
+    const offsets begins = {128, 384, 384, 600, 600};
+    std::vector<float> dw(4 * m * n, 3.0F), expected = dw;
+    const mp::cpu exec{.products = mp::accumulation::ordered};
+    const auto into = [&](std::vector<float>& to) {
+        return mp::matrix_batch{mp::row_major(to.data(), m, n), m * n};
+    };
+    mp::gemm_scaled_grouped_k(exec, 2, a, of_a, b, of_b, begins, 0.5F, into(dw));
+    const auto one = [&](std::ptrdiff_t g, std::ptrdiff_t first, std::ptrdiff_t count, std::ptrdiff_t of_k) {
+        mp::gemm_scaled(exec, 2, a.block(0, first * 128, m, of_k), {of_a.values.block(0, first, m, count)},
+                        b.block(first * 128, 0, of_k, n), {of_b.values.block(first, 0, count, 2), 16}, 0.5F,
+                        into(expected)[g]);
+    };
+    one(0, 1, 2, 256);
+    one(2, 3, 2, 216);
+    for (const std::size_t g : {1U, 3U}) std::fill_n(expected.begin() + g * m * n, m * n, 1.5F);
+    CHECK(same(dw, expected));
+    CHECK(message_of(
+              [&] { mp::gemm_scaled_grouped_k(exec, 1, a, of_a, b, of_b, offsets{0, 130}, 0, into(dw)); }) ==
+          "mp::gemm_scaled_grouped_k: offsets[1] is 130; it must be a multiple of 128, or all of k, which is "
+          "600");
+}
+
 TEST_CASE("errors of products of groups name the argument, and nothing is written") {
     std::vector<float> x(rows * in), w(experts * in * out), y(rows * out, 4.0F);
     const mp::matrix_batch b{mp::row_major(w.data(), in, out), in * out};

@@ -19,6 +19,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
@@ -34,6 +35,27 @@ void check_scaled_row_groups(std::string_view function, std::ptrdiff_t groups, m
     }
     for (std::ptrdiff_t g = 0; g < groups; ++g) {
         check_scaled_product(function, extent_of(a), a_scales, extent_of(b[g]), b_scales[g], extent_of(c));
+    }
+}
+
+/// Checks the scales of a k-grouped product.
+template <class A, class B, class C>
+void check_scaled_k_groups(std::string_view function, std::ptrdiff_t groups, matrix_view<A> a,
+                           const k_block_scales& a_scales, matrix_view<B> b, const k_block_scales& b_scales,
+                           const matrix_batch<C>& c) {
+    for (std::ptrdiff_t g = 0; g < groups; ++g) {
+        check_scaled_product(function, extent_of(a), a_scales, extent_of(b), b_scales, extent_of(c[g]));
+    }
+}
+
+/// Throws unless groups of k are of whole blocks that share a scale, but for what is left of k at its end. Not for arrays of
+/// devices.
+inline void check_group_blocks(std::string_view function, std::span<const std::int32_t> offsets,
+                               std::ptrdiff_t k) {
+    for (std::size_t i = 0; i < offsets.size(); ++i) {
+        if (offsets[i] % k_per_scale == 0 || offsets[i] == k) continue;
+        throw_argument(function, "offsets[" + std::to_string(i) + "]", offsets[i],
+                       "must be a multiple of 128, or all of k, which is " + error_text(k));
     }
 }
 
@@ -114,6 +136,38 @@ void gemm_scaled_masked(const Executor& exec, float alpha, matrix_batch<A> a,
                     detail::first_rows(a_scales[g], rows), b[g], b_scales[g], beta,
                     c[g].block(0, 0, rows, c.first.columns),
                     detail::epilogue_from_row<Epilogue>{&epilogue, 0});
+    }
+}
+
+/// mp::gemm_grouped_k of 8-bit matrices with scales: each group has the bits of mp::gemm_scaled. Groups are of whole blocks of 128
+/// of k, which share scales; only what is left at the end of k may be less. What gives the gradients of the weights of a mixture of
+/// experts whose inputs and gradients were quantised along their tokens.
+template <class Executor, gemm_input A, gemm_input B, gemm_output C,
+          gemm_epilogue Epilogue = identity_epilogue>
+    requires(!gpu_executor<Executor>)
+void gemm_scaled_grouped_k(const Executor& exec, float alpha, matrix_view<A> a,
+                           const k_block_scales& a_scales, matrix_view<B> b, const k_block_scales& b_scales,
+                           std::span<const std::int32_t> offsets, float beta, matrix_batch<C> c,
+                           Epilogue epilogue = {}) {
+    constexpr std::string_view function = "mp::gemm_scaled_grouped_k";
+    const std::ptrdiff_t groups = detail::check_group_offsets(function, offsets);
+    detail::check_k_groups(function, groups, a, b, c);
+    detail::check_scaled_k_groups(function, groups, a, a_scales, b, b_scales, c);
+    detail::check_group_bounds(function, offsets, "a.columns", a.columns);
+    detail::check_group_blocks(function, offsets, a.columns);
+    detail::validate_batch_epilogue(epilogue, c.first);
+    for (std::ptrdiff_t g = 0; g < groups; ++g) {
+        const std::ptrdiff_t first = offsets[static_cast<std::size_t>(g)];
+        const std::ptrdiff_t k = offsets[static_cast<std::size_t>(g) + 1] - first;
+        const std::ptrdiff_t block = k == 0 ? 0 : first / k_per_scale;
+        const std::ptrdiff_t blocks = (k + k_per_scale - 1) / k_per_scale;
+        const auto& of_a = a_scales.values;
+        const auto& of_b = b_scales.values;
+        gemm_scaled(exec, alpha, a.block(0, first, a.rows, k),
+                    {of_a.block(0, block, of_a.rows, blocks), a_scales.vectors_per_scale},
+                    b.block(first, 0, k, b.columns),
+                    {of_b.block(block, 0, blocks, of_b.columns), b_scales.vectors_per_scale}, beta, c[g],
+                    epilogue);
     }
 }
 

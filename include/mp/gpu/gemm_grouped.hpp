@@ -57,10 +57,11 @@ gpu_properties check_grouped_device(std::string_view function, const Executor& e
 }
 
 /// Whether wgmma takes the operands of a product of groups. Of the layouts that it could take these are what mixtures of
-/// experts have: rows of A along k for groups of rows; for groups of k, which begin and end anywhere, both operands across k.
+/// experts have: rows of A along k for groups of rows; for groups of k, which begin and end anywhere, both operands across k. Where
+/// they are of whole blocks, their 8 bits run along k.
 template <class Groups, class A, class B, class Output, class Epilogue>
 [[nodiscard]] bool warpgroups_take_groups(const product_problem<A, B, Output, Epilogue>& problem) {
-    const bool layout = Groups::along_k ? !problem.a.k_major && !problem.b.k_major : problem.a.k_major;
+    const bool layout = Groups::has_tails ? !problem.a.k_major && !problem.b.k_major : problem.a.k_major;
     return layout && warpgroups_take(problem.a) && warpgroups_take(problem.b);
 }
 
@@ -70,15 +71,15 @@ void check_warpgroup_groups(std::string_view function,
                             const product_problem<A, B, Output, Epilogue>& problem) {
     const auto check = [&](std::string_view name, const auto& operand, bool has_layout) {
         check_warpgroup_operand(function, name, operand);
-        if (has_layout && operand.k_major == Groups::along_k) {
+        if (has_layout && operand.k_major == Groups::has_tails) {
             throw_argument(function, name,
-                           std::string_view(Groups::along_k ? "vectors along k" : "vectors across k"),
-                           Groups::along_k ? "must have vectors that run across k, for wgmma of groups of k"
-                                           : "must be row_major, for wgmma of groups of rows");
+                           std::string_view(Groups::has_tails ? "vectors along k" : "vectors across k"),
+                           Groups::has_tails ? "must have vectors that run across k, for wgmma of groups of k"
+                                             : "must be row_major, for wgmma of groups of rows");
         }
     };
     check(problem.c.swapped ? "b" : "a", problem.a, true);
-    check(problem.c.swapped ? "a" : "b", problem.b, Groups::along_k);
+    check(problem.c.swapped ? "a" : "b", problem.b, Groups::has_tails);
 }
 
 /// Launches the kernel of wgmma.
@@ -87,12 +88,13 @@ void launch_warpgroup_groups(std::string_view function, const Executor& exec, co
                              const product_problem<A, B, Output, Epilogue>& problem, const Groups& groups,
                              const Scales& scales) {
     const auto run = [&]<class Tile, bool AKMajor, bool BKMajor>() {
-        if constexpr (!is_ping_pong<Tile>) {
+        // Of groups along k few rows are rare.
+        if constexpr (!is_ping_pong<Tile> && !(is_swapped<Tile> && Groups::along_k)) {
             launch_warpgroup_tile<AKMajor, BKMajor, Tile>(function, exec, plan, problem, scales, groups);
         }
     };
     warpgroup_tiles<A>::call_for(plan, [&]<class Tile>() {
-        if constexpr (Groups::along_k) {
+        if constexpr (Groups::has_tails) {
             run.template operator()<Tile, false, false>();
         } else if constexpr (sizeof(A) == 2) {
             problem.b.k_major ? run.template operator()<Tile, true, true>()
@@ -106,7 +108,7 @@ void launch_warpgroup_groups(std::string_view function, const Executor& exec, co
 /// Whether wgmma is among the kernels of a call.
 template <gpu_gemm_kernel Asked, class Executor, class A, class Groups>
 inline constexpr bool may_group_by_warpgroups =
-    (sizeof(A) == 2 || !Groups::along_k) && has_kernel<Executor, A, Asked>(gpu_gemm_kernel::wgmma);
+    (sizeof(A) == 2 || !Groups::has_tails) && has_kernel<Executor, A, Asked>(gpu_gemm_kernel::wgmma);
 
 /// The kernel and the tile of a product of `count` groups with `rows` rows on average.
 template <gpu_gemm_kernel Asked, class Executor, class Groups, class A, class B, class Output, class Epilogue>
@@ -135,7 +137,7 @@ template <gpu_gemm_kernel Asked, class Executor, class A, class B, class Output,
 void launch_groups(std::string_view function, const Executor& exec, const gpu_properties& gpu,
                    const product_problem<A, B, Output, Epilogue>& problem, const Groups& groups,
                    std::ptrdiff_t rows, const Scales& scales = {}) {
-    static_assert(sizeof(A) == 2 || !Groups::along_k || Asked != gpu_gemm_kernel::wgmma,
+    static_assert(sizeof(A) == 2 || !Groups::has_tails || Asked != gpu_gemm_kernel::wgmma,
                   "mp::gemm_grouped_k: wgmma multiplies groups of k of 16 bits only");
     const gpu_gemm_plan plan = plan_groups<Asked, Executor, Groups>(gpu, problem, groups.count, rows);
     if constexpr (may_group_by_warpgroups<Asked, Executor, A, Groups>) {

@@ -90,4 +90,47 @@ void gemm_scaled_masked(const Executor& exec, float alpha, matrix_batch<A> a,
                              b_scales.stride});
 }
 
+/// mp::gemm_scaled_grouped_k on a GPU: offsets, too, are in device memory, and nobody checks them: those within a block of 128 of
+/// k count as its beginning. See mp::gemm_scaled_grouped_m for the rest; c has any order. wgmma takes a row-major and b
+/// column-major.
+///
+///     mp::gemm_scaled_grouped_k<mp::gpu_gemm_kernel::prefer_wgmma>(stream, 1, xt, xt_scales, mp::transposed(dyt), dyt_scales,
+///                                                                  offsets, 1, gradients);
+template <gpu_gemm_kernel Kernel = gpu_gemm_kernel::automatic, gpu_executor Executor, gpu_gemm_input A,
+          gpu_gemm_input B, gpu_gemm_output C, gemm_epilogue Epilogue = identity_epilogue>
+void gemm_scaled_grouped_k(const Executor& exec, float alpha, matrix_view<A> a,
+                           const k_block_scales& a_scales, matrix_view<B> b, const k_block_scales& b_scales,
+                           std::span<const std::int32_t> offsets, float beta, matrix_batch<C> c,
+                           Epilogue epilogue = {}) {
+    static_assert(sizeof(A) == 1 && sizeof(B) == 1,
+                  "mp::gemm_scaled_grouped_k on a GPU: a and b must have 8 bits");
+    constexpr std::string_view function = "mp::gemm_scaled_grouped_k";
+    const gpu_properties gpu = detail::check_grouped_device<Kernel, A, B, Epilogue>(function, exec);
+    const std::ptrdiff_t groups = detail::check_group_offsets(function, offsets);
+    detail::check_k_groups(function, groups, a, b, c);
+    detail::check_scaled_k_groups(function, groups, a, a_scales, b, b_scales, c);
+    detail::validate_batch_epilogue(epilogue, c.first);
+    if (c.first.rows == 0 || c.first.columns == 0 || groups == 0) return;
+    using a_value = std::remove_const_t<A>;
+    using b_value = std::remove_const_t<B>;
+    const matrix_view<const a_value> left = a;
+    const matrix_view<const b_value> right = b;
+    const detail::batch_strides strides{0, 0, c.stride};
+    const detail::k_block_groups of_k{offsets.data(), groups};
+    const detail::block_scales scales{detail::k_scales_of_a(a_scales, a.rows),
+                                      detail::k_scales_of_b(b_scales, b.columns)};
+    if (c.first.order == storage_order::column_major) {
+        detail::launch_groups<Kernel>(
+            function, exec, gpu,
+            detail::make_product_problem<b_value, a_value>(alpha, transposed(right), transposed(left), beta,
+                                                           transposed(c.first), epilogue, strides, true),
+            of_k, c.first.columns, scales.exchanged());
+    } else {
+        detail::launch_groups<Kernel>(function, exec, gpu,
+                                      detail::make_product_problem<a_value, b_value>(
+                                          alpha, left, right, beta, c.first, epilogue, strides, false),
+                                      of_k, c.first.rows, scales);
+    }
+}
+
 }  // namespace mp::inline MP_ISA_NAMESPACE

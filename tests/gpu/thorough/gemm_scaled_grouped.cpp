@@ -99,4 +99,47 @@ TEST_CASE("groups with scales by mma.sync and by wgmma have the bits of the mode
     }
 }
 
+/// Groups of tokens along k, begun anywhere in a block, which counts as its beginning.
+template <gpu_gemm_kernel Kernel, mp::arch Arch>
+void check_k(unsigned number, bool by_rows) {
+    constexpr std::ptrdiff_t tokens = 816, of_tokens = 7, m = 136, n = 80;
+    std::mt19937 random(number);
+    const auto x = numbers<float8_e4m3fn>(m * tokens, random),
+               dy = numbers<float8_e4m3fn>(tokens * n, random);
+    const auto x_scales = numbers<float>(m * of_tokens, random),
+               dy_scales = numbers<float>(of_tokens * n, random);
+    const mp::k_block_scales of_a{mp::row_major(x_scales.data(), m, of_tokens)},
+        of_b{mp::column_major(dy_scales.data(), of_tokens, n)};
+    std::vector<float> dw(5 * m * n, 2.0F), expected = dw;
+    const auto into = [&](std::vector<float>& to) {
+        return mp::matrix_batch{by_rows ? mp::row_major(to.data(), m, n) : mp::column_major(to.data(), m, n),
+                                m * n};
+    };
+    const auto run = [&](auto multiply, const offsets& begins, std::vector<float>& to) {
+        multiply(mp::row_major(x.data(), m, tokens), mp::column_major(dy.data(), tokens, n), begins,
+                 into(to));
+    };
+    run(
+        [&](auto a, auto b, const offsets& begins, auto c) {
+            mp::gemm_scaled_grouped_k<Kernel>(
+                gpu_test::watched(
+                    mp::simulated_gpu<Arch>{.seed = number, .multiprocessors = number % 2 == 0 ? 1 : 3}),
+                1.5F, a, of_a, b, of_b, begins, 0.5F, c);
+        },
+        offsets{-4, 128, 500, 511, 640, 9999}, dw);
+    run(
+        [&](auto a, auto b, const offsets& begins, auto c) {
+            mp::gemm_scaled_grouped_k(mp::emulated<Arch>{}, 1.5F, a, of_a, b, of_b, begins, 0.5F, c);
+        },
+        offsets{0, 128, 384, 384, 640, 816}, expected);
+    CAPTURE(number);
+    CHECK(same(dw, expected));
+}
+
+TEST_CASE("groups of blocks of k with scales by mma.sync and by wgmma have the bits of the model") {
+    check_k<gpu_gemm_kernel::automatic, mp::arch::sm_89>(1, true);
+    check_k<gpu_gemm_kernel::wgmma, mp::arch::sm_90>(2, true);
+    check_k<gpu_gemm_kernel::wgmma, mp::arch::sm_90>(3, false);
+}
+
 }  // namespace

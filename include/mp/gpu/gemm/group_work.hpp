@@ -16,6 +16,7 @@ namespace mp::detail::inline MP_ISA_NAMESPACE {
 /// One product, or a batch of them: cluster_work.
 struct no_groups {
     static constexpr bool along_k = false;
+    static constexpr bool has_tails = false;
     static constexpr bool shares_c = false;
 };
 
@@ -76,8 +77,9 @@ public:
         work.product = static_cast<int>(tile.group);
         if constexpr (Groups::along_k) {
             work.first = begin;
-            work.end = (end - begin) / StepK;
-            work.tail = (end - begin) % StepK;
+            // Without tails a step that is not whole is the last one of k.
+            work.end = Groups::has_tails ? (end - begin) / StepK : tile_count(end - begin, StepK);
+            work.tail = Groups::has_tails ? (end - begin) % StepK : 0;
             work.end_of_rows = end_of_rows_;
         } else {
             (Swapped ? work.column : work.row) += begin;

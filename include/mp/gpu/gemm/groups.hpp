@@ -4,6 +4,7 @@
 #pragma once
 
 #include <mp/config.hpp>
+#include <mp/gemm/k_scales.hpp>
 #include <mp/gpu/gemm/problem.hpp>
 
 #include <cstddef>
@@ -89,6 +90,9 @@ enum class group_kind : unsigned char {
     rows,    ///< contiguous groups of rows of A and C, each with its own B
     masked,  ///< the first rows of each matrix of a batch
     k,       ///< contiguous groups along k; each has its own C
+    /// The same of whole blocks of k that share a scale, but for what is left of k at its end. Offsets within a block count as
+    /// its beginning.
+    blocks_of_k,
 };
 
 /// `count` groups, by offsets in device memory, of which group g has those from offsets[g] to offsets[g + 1]; masked ones by
@@ -101,10 +105,12 @@ template <group_kind Kind>
 struct group_list {
     const std::int32_t* offsets;
     std::ptrdiff_t count;
-    static constexpr bool along_k = Kind == group_kind::k;
+    static constexpr bool along_k = Kind == group_kind::k || Kind == group_kind::blocks_of_k;
+    /// Whether groups begin and end within steps.
+    static constexpr bool has_tails = Kind == group_kind::k;
     /// Of which matrices all groups have one.
     static constexpr bool shares_a = Kind != group_kind::masked;
-    static constexpr bool shares_b = Kind == group_kind::k;
+    static constexpr bool shares_b = along_k;
     static constexpr bool shares_c = Kind == group_kind::rows;
 
     [[nodiscard]] MP_HOST_DEVICE std::ptrdiff_t blocks(const tile_shape& shape) const {
@@ -123,14 +129,19 @@ struct group_list {
     bounds(Thread thread, const tile_shape& shape, std::ptrdiff_t group,
            [[maybe_unused]] const group_bounds& before) const {
         const std::ptrdiff_t most = along_k ? shape.k : shape.rows;
+        const auto offset_at = [&](const std::int32_t* from, int least) {
+            const int offset = bounded_offset(thread, from, least, most);
+            const bool within = Kind == group_kind::blocks_of_k && offset != most;
+            return within ? offset - offset % static_cast<int>(k_per_scale) : offset;
+        };
         const std::int32_t* end = offsets + group;
         int begin = 0;
         if constexpr (Kind != group_kind::masked) {
             const bool follows = Kind == group_kind::rows && group != 0;
-            begin = follows ? before.end : bounded_offset(thread, end, 0, most);
+            begin = follows ? before.end : offset_at(end, 0);
             ++end;
         }
-        return {begin, bounded_offset(thread, end, begin, most)};
+        return {begin, offset_at(end, begin)};
     }
     [[nodiscard]] MP_HOST_DEVICE static std::ptrdiff_t tiles_down(const tile_shape& shape,
                                                                   [[maybe_unused]] const group_bounds& of) {
@@ -170,5 +181,6 @@ private:
 using row_groups = group_list<group_kind::rows>;
 using masked_groups = group_list<group_kind::masked>;
 using k_groups = group_list<group_kind::k>;
+using k_block_groups = group_list<group_kind::blocks_of_k>;
 
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE

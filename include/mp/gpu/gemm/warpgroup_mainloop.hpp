@@ -43,7 +43,7 @@ struct warpgroup_mainloop {
 
     static_assert(!promotes || columns <= 128, "mp: two sets of 256 columns do not fit into registers");
     static_assert(promotes || !has_scales);
-    static_assert(!Groups::along_k || !(promotes || operands::a_k_major || operands::b_k_major));
+    static_assert(!Groups::has_tails || !(promotes || operands::a_k_major || operands::b_k_major));
 
     /// The sums of the 64 rows of a tile from `first_row` on, by warpgroup `group` of those that multiply. Without a step
     /// nothing is written to them. Calls all_begun() when all products of the tile have been begun.
@@ -98,7 +98,7 @@ struct warpgroup_mainloop {
             state.advance();
         }
         [[maybe_unused]] bool has_tail = false;
-        if constexpr (Groups::along_k) {
+        if constexpr (Groups::has_tails) {
             has_tail = work.tail != 0;
             if (has_tail) {
                 multiply_tail(thread, group, first_row, work.tail, state, count != 0, sum);
@@ -166,16 +166,17 @@ private:
 
     /// Begins to copy the scales of a step of the tile, if there is one.
     MP_ANY_EXECUTION_SPACE
-    template <class Thread>
-    MP_HOST_DEVICE MP_ALWAYS_INLINE static void copy_scales(Thread thread, int warp, const tile_work& work,
+    template <class Thread, class Work>
+    MP_HOST_DEVICE MP_ALWAYS_INLINE static void copy_scales(Thread thread, int warp, const Work& work,
                                                             int step, const Scales& scales,
                                                             scale_ring& ring) {
-        const int block = work.begin + step;
+        const bool exists = work.begin + step < work.end;
+        const int block = first_k<Groups>(work) / operands::k + work.begin + step;
         const std::ptrdiff_t row = work.row + warp * epilogue_tile_rows;
         if constexpr (is_grouped<Groups>) {
-            ring.copy_next(thread, scales.of_matrix(work.product), block < work.end, row, work.column, block);
+            ring.copy_next(thread, scales.of_matrix(work.product), exists, row, work.column, block);
         } else {
-            ring.copy_next(thread, scales, block < work.end, row, work.column, block);
+            ring.copy_next(thread, scales, exists, row, work.column, block);
         }
     }
 
