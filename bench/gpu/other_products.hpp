@@ -78,10 +78,8 @@ inline void measure_integers(device& on, measurements& to) {
 }
 
 /// Rows in groups of very different sizes, by one launch, by a launch each, and as if they had one matrix.
-inline void measure_groups(device& on, measurements& to) {
-    product_size size{8192, 4096, 4096};
-    std::ptrdiff_t experts = 16;
-    if (device::is_simulated) size = {70, 64, 64}, experts = 4;
+inline void measure_groups_of_rows(device& on, measurements& to, const product_size& size,
+                                   std::ptrdiff_t experts) {
     std::vector<std::int32_t> begins{0};
     // Half of what is left, and at the end the rest.
     for (std::ptrdiff_t g = 1; g < experts; ++g) {
@@ -114,6 +112,13 @@ inline void measure_groups(device& on, measurements& to) {
         product_row("products of groups of rows", text(size) + " in " + std::to_string(experts) + " groups",
                     size, 2.0 * static_cast<double>(experts)),
         all);
+}
+
+/// As where a model is trained, and where it generates.
+inline void measure_groups(device& on, measurements& to) {
+    if (device::is_simulated) return measure_groups_of_rows(on, to, {70, 64, 64}, 4);
+    measure_groups_of_rows(on, to, {8192, 4096, 4096}, 16);
+    measure_groups_of_rows(on, to, {256, 4096, 4096}, 16);
 }
 
 }  // namespace bench::gpu
