@@ -16,3 +16,4 @@
 #include <mp/training/tape.hpp>
 #include <mp/training/tensor.hpp>
 #include <mp/training/tensor_file.hpp>
+#include <mp/training/tensor_scale_store.hpp>

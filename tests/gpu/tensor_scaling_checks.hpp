@@ -155,6 +155,7 @@ void check_windows(const Executor& exec, const std::vector<std::int32_t>& length
     }
     std::mt19937 random(7);
     const auto all = std::span<const mp::device_amax_history>(list);
+    auto on_device = placed(exec, 1, count, list);
     for (int iteration = 0; iteration < iterations; ++iteration) {
         CAPTURE(iteration);
         for (int times = 0; times < 2; ++times) {
@@ -170,9 +171,10 @@ void check_windows(const Executor& exec, const std::vector<std::int32_t>& length
                 if (states[i].amax_bits < 0x7f800000U) entries[i].host.record(amax);
             }
             scales.copy_from(exec, states);
-            mp::record_amax(exec, all);
+            times == 0 ? mp::record_amax(exec, all) : mp::record_amax(exec, on_device.values().data(), count);
         }
-        mp::update_scales(exec, all);
+        iteration % 2 == 0 ? mp::update_scales(exec, all)
+                           : mp::update_scales(exec, on_device.values().data(), count);
         states = scales.to_host(exec);
         std::size_t wrong = 0;
         for (std::size_t i = 0; i < entries.size(); ++i) {
@@ -349,6 +351,31 @@ void check_layer(const Executor& exec) {
     spoil(host, &place<Policy, mp::cpu>::dy);
     spoil(resumed, &place<Policy, Executor>::dy);
     compare(resumed);
+}
+
+/// What a step of some layers enqueues after the first one.
+template <class Executor>
+std::size_t launches_of_step(const Executor& exec, std::size_t count) {
+    mp::parameter_store<bfloat16> store;
+    std::vector<layers::linear<bfloat16, bfloat16, layers::float8_delayed_scaling>> all;
+    for (std::size_t i = 0; i < count; ++i) {
+        all.emplace_back(store, "fc" + std::to_string(i), 16, 16,
+                         layers::linear_options{.float8 = {.amax_history_length = 2}});
+    }
+    store.build(exec, 1);
+    mp::tensor<bfloat16> x(exec, 16, 16), dx(exec, 16, 16);
+    const auto step = [&] {
+        for (const bool add : {false, true}) {
+            for (auto& it : all) it.forward(exec, std::as_const(x).view());
+            for (auto& it : all) it.backward(exec, std::as_const(x).view(), dx.view(), add);
+        }
+        store.weights_changed();
+    };
+    step();
+    exec.recorder->begin();
+    step();
+    exec.recorder->end();
+    return exec.recorder->size();
 }
 
 /// Steps that are captured and launched again, with validations between them, have the bits of steps that are not.

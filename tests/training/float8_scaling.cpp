@@ -259,6 +259,49 @@ TEST_CASE("the windows of delayed scaling are saved with a run, which goes on to
     CHECK_THROWS_AS(mp::load_checkpoint(file, everything(other)), mp::error);
 }
 
+TEST_CASE("layers of one store, whose scales move together, have those of layers by themselves") {
+    using layer = layers::linear<bfloat16, bfloat16, layers::float8_delayed_scaling>;
+    struct model {
+        mp::parameter_store<bfloat16> of_first, of_second;
+        layer first, second;
+
+        explicit model(bool together)
+            : first(of_first, "a", in, out, {.float8 = {.amax_history_length = 2}}),
+              second(together ? of_first : of_second, "b", in, out, {.float8 = {.amax_history_length = 3}}) {
+            of_first.build(1);
+            of_second.build(1);
+        }
+        void step(bool both, const mp::tensor<bfloat16>& x, const mp::tensor<bfloat16>& dy) {
+            for (layer* const it : {&first, &second}) {
+                if (it == &second && !both) continue;
+                it->forward(mp::cpu{}, x.view());
+                it->backward(mp::cpu{}, dy.view(), mp::ops::absent);
+            }
+            of_first.weights_changed();
+            of_second.weights_changed();
+        }
+        auto scales() {
+            return [this](auto& visit) {
+                visit("first", first);
+                visit("second", second);
+            };
+        }
+    };
+    const test_folder folder;
+    model together(true), apart(false);
+    mp::tensor<bfloat16> x(rows, in), dy(rows, out);
+    for (int i = 0; i < 9; ++i) {
+        mp::initialize(x.values(), mp::initializers::normal(1.0 + i % 4), 3, 0);
+        mp::initialize(dy.values(), mp::initializers::normal(1e-5), 4, 0);
+        // One of them does not run in every iteration; its scales stay then.
+        for (model* const it : {&together, &apart}) it->step(i % 3 != 1, x, dy);
+        if (i % 3 == 1) continue;
+        mp::save_checkpoint(folder.file("together"), together.scales());
+        mp::save_checkpoint(folder.file("apart"), apart.scales());
+        CHECK(read_file(folder.file("together")) == read_file(folder.file("apart")));
+    }
+}
+
 TEST_CASE_TEMPLATE("wrong shapes and options are named", Policy, layers::float8_delayed_scaling,
                    layers::mxfp8_block_scaling) {
     workplace<Policy> place;

@@ -19,8 +19,8 @@
 #include <mp/training/device_operands.hpp>
 #include <mp/training/float8_operands.hpp>
 #include <mp/training/tensor.hpp>
+#include <mp/training/tensor_scale_store.hpp>
 
-#include <array>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -75,9 +75,12 @@ class float8_products {
     static constexpr bool delayed = std::same_as<Policy, layers::float8_delayed_scaling>;
 
 public:
-    explicit float8_products(const layers::float8_options& options)
-        : x_{options}, w_{options}, dy_{options}, options_(options), weights_(options.compare_weights) {
-        scaling(x_).validate();
+    float8_products(tensor_scale_store& scales, const layers::float8_options& options)
+        : scales_(&scales), options_(options), weights_(options.compare_weights) {
+        const std::int32_t length = delayed ? options.amax_history_length : 1;
+        for_each_operand([&](auto& it) {
+            it.index = scales.add(length, delayed ? delayed_rule_of(it) : delayed_scaling{});
+        });
     }
 
     /// y = x w^T through `epilogue`. `version` counts changes of the weights, which are the iterations.
@@ -86,9 +89,7 @@ public:
                  std::uint64_t version, matrix_view<Activation> y, const Epilogue& epilogue) {
         check_float8_operand("x", x, x.rows, "x.rows", w.columns, "w.columns");
         if (weights_.renew(w, version)) {
-            if constexpr (delayed) {
-                for_each_operand([&](auto& it) { it.history.update(scaling(it)); });
-            }
+            if constexpr (delayed) scales_->update(exec, version);
             quantise(exec, w, w_);
         }
         quantise(exec, x, x_);
@@ -103,8 +104,8 @@ public:
         // Only here, so that a forward pass alone, which validates, leaves no trace. What is not finite is no
         // measure, and its step is skipped.
         if constexpr (delayed) {
-            for_each_operand([](auto& it) {
-                if (it.is_finite()) it.history.record(it.amax);
+            for_each_operand([&](auto& it) {
+                if (it.is_finite()) scales_->history(it.index).record(it.amax);
             });
         }
         if constexpr (!std::same_as<DX, ops::absent_t>) {
@@ -120,68 +121,64 @@ public:
     void forward(const Executor& exec, matrix_view<const Activation> x, matrix_view<const Weight> w,
                  std::uint64_t version, matrix_view<Activation> y, std::span<const Weight> bias) {
         check_float8_operand("x", x, x.rows, "x.rows", w.columns, "w.columns");
-        scales_.place(exec, histories());
+        scales_->place(exec);
         if (weights_.renew(version, !executor_memory<Executor>::can_keep(exec))) {
-            if constexpr (delayed) update_scales(exec, std::span<const device_amax_history>(windows()));
-            quantise(exec, w, w_, of_w);
+            if constexpr (delayed) scales_->update(exec, version);
+            quantise(exec, w, w_);
         }
-        quantise(exec, x, x_, of_x);
-        gemm_tensor_scaled(exec, x_.on_device.view(), scales_[of_x], transposed(w_.on_device.view()),
-                           scales_[of_w], y, bias);
+        quantise(exec, x, x_);
+        gemm_tensor_scaled(exec, x_.on_device.view(), scale(x_), transposed(w_.on_device.view()), scale(w_),
+                           y, bias);
     }
     template <gpu_executor Executor, class DX, class DW>
     void backward(const Executor& exec, matrix_view<const Activation> dy, const DX& dx, const DW& dw) {
         const matrix_view<float8_e4m3fn> x = x_.on_device.turned(), w = w_.on_device.turned();
         check_float8_operand("dy", dy, x.columns, "x.rows", w.columns, "w.rows");
-        quantise(exec, dy, dy_, of_dy);
-        if constexpr (delayed) record_amax(exec, std::span<const device_amax_history>(windows()));
-        const auto product = [&](auto of_dy_codes, auto other, std::size_t of_other, const auto& result) {
+        quantise(exec, dy, dy_);
+        if constexpr (delayed) scales_->record(exec, x_.index, operands);
+        const auto product = [&](auto of_dy, auto other, const device_tensor_scale* scale_of_other,
+                                 const auto& result) {
             const auto c = result_view(result);
             using value = std::remove_reference_t<decltype(*c.data)>;
-            gemm_tensor_scaled(exec, of_dy_codes, scales_[of_dy], transposed(other), scales_[of_other], c,
+            gemm_tensor_scaled(exec, of_dy, scale(dy_), transposed(other), scale_of_other, c,
                                std::span<const value>{}, result_beta(result) > 0);
         };
-        if constexpr (!std::same_as<DX, ops::absent_t>) product(dy_.on_device.view(), w, of_w, dx);
-        product(dy_.on_device.turned(), x, of_x, dw);
+        if constexpr (!std::same_as<DX, ops::absent_t>) product(dy_.on_device.view(), w, scale(w_), dx);
+        product(dy_.on_device.turned(), x, scale(x_), dw);
     }
 
-    [[nodiscard]] std::size_t bytes() const noexcept {
-        return x_.bytes() + w_.bytes() + dy_.bytes() + scales_.bytes();
-    }
+    [[nodiscard]] std::size_t bytes() const noexcept { return x_.bytes() + w_.bytes() + dy_.bytes(); }
 
     /// Delayed scaling has something that a run goes on with; reading it from a GPU waits.
     template <class Visitor>
     void visit_state(Visitor& visitor) {
         if constexpr (delayed) {
-            if (scales_.exist()) scales_.read(histories());
-            visitor("x", x_.history);
-            visitor("w", w_.history);
-            visitor("dy", dy_.history);
+            scales_->read(x_.index, operands);
+            visitor("x", scales_->history(x_.index));
+            visitor("w", scales_->history(w_.index));
+            visitor("dy", scales_->history(dy_.index));
             if constexpr (Visitor::loads || requires { Visitor::changes_histories; }) {
-                if (scales_.exist()) scales_.write(histories());
+                scales_->write(x_.index, operands);
             }
+            if constexpr (Visitor::loads) scales_->forget();
         }
         if constexpr (Visitor::loads) weights_.forget();
     }
 
 private:
+    /// Those of a layer are neighbours in the store.
+    static constexpr std::size_t operands = 3;
     template <class Format>
     struct operand : scaled_codes<Format> {
         using format = Format;
-        explicit operand(const layers::float8_options& options)
-            : history(delayed ? options.amax_history_length : 1) {}
         [[nodiscard]] std::size_t bytes() const noexcept { return this->codes.bytes() + on_device.bytes(); }
 
-        amax_history history;
+        std::size_t index = 0;  ///< of its scale
         device_codes<Format> on_device{};
     };
-    static constexpr std::size_t of_x = 0, of_w = 1, of_dy = 2;
-    [[nodiscard]] std::array<amax_history*, 3> histories() {
-        return {&x_.history, &w_.history, &dy_.history};
-    }
-    [[nodiscard]] std::array<device_amax_history, 3> windows() {
-        return {scales_.history(of_x, scaling(x_)), scales_.history(of_w, scaling(w_)),
-                scales_.history(of_dy, scaling(dy_))};
+    template <class Format>
+    [[nodiscard]] device_tensor_scale* scale(const operand<Format>& of) const {
+        return scales_->on_device(of.index);
     }
     template <class Function>
     void for_each_operand(const Function& f) {
@@ -190,11 +187,14 @@ private:
         f(dy_);
     }
     template <class Format>
-    auto scaling(const operand<Format>& /*of*/) const {
+    delayed_scaling delayed_rule_of(const operand<Format>& /*it*/) const {
+        return {
+            .format_max = largest_finite<Format>, .margin = options_.margin, .algorithm = options_.algorithm};
+    }
+    template <class Format>
+    auto scaling(const operand<Format>& of) const {
         if constexpr (delayed) {
-            return delayed_scaling{.format_max = largest_finite<Format>,
-                                   .margin = options_.margin,
-                                   .algorithm = options_.algorithm};
+            return delayed_rule_of(of);
         } else {
             return current_scaling{.format_max = largest_finite<Format>,
                                    .power_of_two = options_.power_of_two};
@@ -205,8 +205,9 @@ private:
         to.quantise(exec, from, [&](float amax) {
             if constexpr (delayed) {
                 // The first iteration has no earlier ones to go by.
-                const bool first = *to.history.view().updates == 0;
-                return first ? scaling(to).scale_for(amax, 1.0F) : to.history.scale();
+                amax_history& history = scales_->history(to.index);
+                const bool first = *history.view().updates == 0;
+                return first ? scaling(to).scale_for(amax, 1.0F) : history.scale();
             } else {
                 return scaling(to).scale(amax);
             }
@@ -214,16 +215,15 @@ private:
     }
 
     template <gpu_executor Executor, class Value, class Format>
-    void quantise(const Executor& exec, matrix_view<Value> from, operand<Format>& to, std::size_t index) {
+    void quantise(const Executor& exec, matrix_view<Value> from, operand<Format>& to) {
         to.on_device.resize(exec, from.rows, from.columns);
-        quantize_with_scale(exec, scaling(to), from, to.on_device.view(), to.on_device.turned(),
-                            scales_[index]);
+        quantize_with_scale(exec, scaling(to), from, to.on_device.view(), to.on_device.turned(), scale(to));
     }
 
-    operand<float8_e4m3fn> x_;
-    operand<float8_e4m3fn> w_;
-    operand<float8_e5m2> dy_;
-    device_scales<3> scales_{};
+    operand<float8_e4m3fn> x_{};
+    operand<float8_e4m3fn> w_{};
+    operand<float8_e5m2> dy_{};
+    tensor_scale_store* scales_;
     layers::float8_options options_;
     coded_weights weights_;
 };
@@ -232,7 +232,8 @@ private:
 template <class Activation>
 class float8_products<layers::mxfp8_block_scaling, Activation> {
 public:
-    explicit float8_products(const layers::float8_options& options) : weights_(options.compare_weights) {}
+    float8_products(tensor_scale_store& /*scales*/, const layers::float8_options& options)
+        : weights_(options.compare_weights) {}
 
     template <class Weight, class Epilogue>
     void forward(cpu exec, matrix_view<const Activation> x, matrix_view<const Weight> w,
@@ -315,7 +316,7 @@ private:
 
 /// What a layer of another policy has in place of them.
 struct no_float8_products {
-    explicit no_float8_products(const layers::float8_options& /*options*/) {}
+    no_float8_products(tensor_scale_store& /*scales*/, const layers::float8_options& /*options*/) {}
     [[nodiscard]] static std::size_t bytes() noexcept { return 0; }
     template <class Visitor>
     void visit_state(Visitor& /*visitor*/) {}

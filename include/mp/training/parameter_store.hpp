@@ -12,6 +12,7 @@
 #include <mp/optim/parameter.hpp>
 #include <mp/training/initializers.hpp>
 #include <mp/training/tensor.hpp>
+#include <mp/training/tensor_scale_store.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -42,6 +43,7 @@ struct parameter_memory {
     tensor<Gradient> gradients;
     bool built = false;
     autocast::buffer_version version;
+    tensor_scale_store scales;
     std::unique_ptr<const memory_copies> copies;  ///< where the memory is a device's
 
     void require_built(std::string_view function) const {
@@ -207,6 +209,9 @@ public:
     /// The weights were written: casts of them that a region keeps are made anew. To be called after every
     /// step, and after loading.
     void weights_changed() { memory_->version.changed(); }
+
+    /// Where layers with 8-bit operands have their scales, which stay there when the store is moved.
+    [[nodiscard]] tensor_scale_store& tensor_scales() const { return memory_->scales; }
 
     /// Names the weights with their shapes, for mp::save_safetensors and mp::save_checkpoint. An optimizer
     /// names those that it trains by itself.

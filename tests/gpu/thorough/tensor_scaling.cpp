@@ -184,6 +184,14 @@ TEST_CASE("the largest magnitudes of other ranks reach the windows of a GPU") {
           checks::file_of(folder.file("host"), host.everything()));
 }
 
+TEST_CASE("the scales of all layers move in one launch of a step, however many they are") {
+    mp::simt::launch_recorder recorder;
+    mp::host_workspace workspace;
+    const mp::simulated_gpu<mp::arch::sm_75> exec{.workspace = &workspace, .recorder = &recorder};
+    const std::size_t one = checks::launches_of_step(exec, 1);
+    CHECK(checks::launches_of_step(exec, 12) == 12 * (one - 1) + 1);
+}
+
 TEST_CASE("a layer with current scaling, and one with blocks of MXFP8") {
     mp::host_workspace workspace;
     const mp::simulated_gpu<mp::arch::sm_75> exec{.seed = 2, .workspace = &workspace};

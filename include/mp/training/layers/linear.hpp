@@ -60,7 +60,7 @@ public:
         : weight_(store.add_matrix(name + ".weight", out, in,
                                    options.initial.value_or(initializers::fan_in_uniform(in)),
                                    {options.group})),
-          products_(options.float8) {
+          products_(store.tensor_scales(), options.float8) {
         if (options.bias) bias_ = store.add_vector(name + ".bias", out, {}, {options.bias_group});
     }
 
