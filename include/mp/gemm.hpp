@@ -6,6 +6,7 @@
 
 #include <mp/gemm/batched.hpp>
 #include <mp/gemm/epilogue.hpp>
+#include <mp/gemm/epilogue_gradients.hpp>
 #include <mp/gemm/epilogue_outputs.hpp>
 #include <mp/gemm/gemm.hpp>
 #include <mp/gemm/grouped.hpp>

@@ -354,6 +354,7 @@ void check_second_outputs(generator& random, const problem& p, mp::storage_order
     matrix<mp::bfloat16> b(stream, p.k, p.columns, orders[1], aligned, draw);
     matrix<mp::float8_e4m3fn> c(stream, p.rows, p.columns, c_order, aligned, draw);
     matrix<mp::bfloat16> before(stream, p.rows, p.columns, order, aligned, draw);
+    matrix<mp::bfloat16> other(stream, p.rows, p.columns, order, aligned, draw);
     std::vector<float> bias(static_cast<std::size_t>(p.columns));
     for (float& value : bias) value = draw();
     const std::vector<float> scale(1, 0.7F);
@@ -361,18 +362,20 @@ void check_second_outputs(generator& random, const problem& p, mp::storage_order
     const mp::device_buffer<float> device_scale(stream, scale);
     mp::device_buffer<float> device_amax(stream, std::vector<float>(1, 0.0F));
     float amax = 0;
-    const auto layer = [](std::span<const float> terms, mp::matrix_view<mp::bfloat16> to, float* largest,
-                          const float* factor) {
-        return mp::compose(mp::compose(mp::bias_per_column(terms), mp::store_auxiliary(to)),
-                           mp::compose(mp::compose(mp::silu_epilogue{}, mp::amax_into(largest)),
-                                       mp::quantize_to<mp::float8_e4m3fn>(factor)));
+    const auto layer = [](std::span<const float> terms, mp::matrix_view<mp::bfloat16> to,
+                          mp::matrix_view<mp::bfloat16> from, float* largest, const float* factor) {
+        return mp::compose(
+            mp::compose(mp::compose(mp::bias_per_column(terms), mp::store_auxiliary(to)), mp::dgelu(from)),
+            mp::compose(mp::compose(mp::silu_epilogue{}, mp::amax_into(largest)),
+                        mp::quantize_to<mp::float8_e4m3fn>(factor)));
     };
     auto plan = mp::plan_gemm<Kernel>(stream.get(), a.device(), b.device());
     if (turns) take_turns(plan);
-    mp::gemm<Kernel>(stream.get(), plan, p.alpha, a.device(), b.device(), p.beta, c.device(),
-                     layer(device_bias.span(), before.device(), device_amax.data(), device_scale.data()));
+    mp::gemm<Kernel>(
+        stream.get(), plan, p.alpha, a.device(), b.device(), p.beta, c.device(),
+        layer(device_bias.span(), before.device(), other.device(), device_amax.data(), device_scale.data()));
     mp::gemm(mp::cpu{}, p.alpha, a.host(), b.host(), p.beta, c.host(),
-             layer(bias, before.host(), &amax, scale.data()));
+             layer(bias, before.host(), other.host(), &amax, scale.data()));
     const auto codes = c.on_device.to_host(stream);
     const auto values = before.on_device.to_host(stream);
     CAPTURE(p.rows);

@@ -143,11 +143,23 @@ TEST_CASE("docs/products.md: second outputs") {
     CHECK(history.scale() == 448.0F / 29);
 }
 
+TEST_CASE("docs/products.md: gradients through activations") {
+    constexpr mp::cpu exec{};
+    constexpr std::ptrdiff_t batch = 2, in = 3, out = 4;
+    const std::vector<mp::half> dy(batch * out, mp::half(1)), w(out * in, mp::half(-0.5F));
+    std::vector<mp::bfloat16> z(batch * in), expected(batch * in);
+    mp::convert(exec, std::vector<float>{0, 9, -99, 9, 0, 0}, z);
+    mp::convert(exec, std::vector<float>{-1, -2, 0, -2, -1, -1}, expected);
+    std::vector<mp::bfloat16> dz(batch * in);
+#include "products_4.inl"
+    CHECK(dz == expected);
+}
+
 TEST_CASE("docs/products.md: what a GPU would return") {
     const std::size_t m = 2, n = 2, k = 4;
     const std::vector<mp::half> a(m * k, mp::half(1.0F)), b(k * n, mp::half(0.5F));
     std::vector<float> c(m * n);
-#include "products_4.inl"
+#include "products_5.inl"
     CHECK(c[3] == 2.0F);
 }
 
@@ -155,7 +167,7 @@ TEST_CASE("docs/products.md: block-scaled matrices") {
     const std::size_t m = 2, n = 3, k = 32;
     const std::vector<float> x(m * k, 2.625F), w(k * n, 0.65625F);  // 6 * 448 / 1024 and / 4096
     std::vector<float> c(m * n);
-#include "products_5.inl"
+#include "products_6.inl"
     CHECK(c[5] == 55.125F);
 }
 

@@ -161,6 +161,10 @@ void check_everywhere(const Executor& exec) {
         ops::linear_backward(on, in.x_view(), in.w_view(), in.dy_view(), absent, absent, first_row(y));
     });
     check(exec, rows, columns, [](auto& on, auto y) {
+        ops::linear_backward_with_preactivation(on, in.x_view(), in.w_view(), in.dy_view(), in.x_view(), y,
+                                                absent, absent, ops::activation::gelu);
+    });
+    check(exec, rows, columns, [](auto& on, auto y) {
         ops::concatenate(on, ops::parts_along::columns,
                          std::tuple(in.x_view().block(0, 0, rows, 3), in.dy_view().block(0, 3, rows, 13)), y);
     });

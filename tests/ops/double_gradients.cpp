@@ -124,6 +124,18 @@ TEST_CASE("products") {
         check(
             "linear", [&] { return linear(exec, x.in(), w.in(), b.x, y.result(), act), y.loss(); }, x, w, b);
     }
+    std::vector<double> h(20);
+    const view active = mp::row_major(h.data(), 4, 5);
+    silu(exec, x.in(), active);
+    linear_backward_with_preactivation(exec, active, w.in(), y.gradient(), x.in(), x.out(), w.out(), b.dx,
+                                       activation::silu);
+    check(
+        "linear of an activation",
+        [&] {
+            silu(exec, x.in(), active);
+            return linear(exec, active, w.in(), b.x, y.result()), y.loss();
+        },
+        x, w, b);
     linear_backward(exec, x.in(), w.in(), y.gradient(), x.out(), w.out(), absent);
     check(
         "linear without bias", [&] { return linear(exec, x.in(), w.in(), absent, y.result()), y.loss(); }, x,

@@ -371,6 +371,16 @@ TEST_CASE("linear layers of floats have the bits of ordered products on the CPU"
     CHECK(dx == dx0);
     CHECK(dw == dw0);
     CHECK(db == db0);
+    for (const auto act : {mp::ops::activation::relu, mp::ops::activation::gelu, mp::ops::activation::silu}) {
+        // x has the shape of what came before it.
+        mp::ops::linear_backward_with_preactivation<off>(gpu, in, weights, dy, in,
+                                                         row_major(dx.data(), rows, columns), mp::ops::absent,
+                                                         mp::ops::absent, act);
+        mp::ops::linear_backward_with_preactivation<off>(host, in, weights, dy, in,
+                                                         row_major(dx0.data(), rows, columns),
+                                                         mp::ops::absent, mp::ops::absent, act);
+        CHECK(dx == dx0);
+    }
     // Another mix of formats is widened.
     const std::vector<half> narrow = rounded<half>(w);
     const std::vector<float> wide(narrow.begin(), narrow.end());
@@ -412,9 +422,10 @@ TEST_CASE("every op has the same types on a GPU as on the CPU in every preset") 
         max_pool2d_backward_op, average_pool2d_op, average_pool2d_backward_op, concatenate_op, split_op,
         permute_heads_op, permute_heads_backward_op, rotary_embedding_op, rotary_embedding_backward_op,
         sum_op, mean_op, matmul_op, linear_op, linear_with_preactivation_op, linear_backward_op,
-        softmax_cross_entropy_op, softmax_cross_entropy_backward_op, softmax_cross_entropy_to_memory_op,
-        softmax_cross_entropy_with_gradient_op, scaled_dot_product_attention_op,
-        scaled_dot_product_attention_backward_op, conv2d_op, conv2d_backward_op>();
+        linear_backward_with_preactivation_op, softmax_cross_entropy_op, softmax_cross_entropy_backward_op,
+        softmax_cross_entropy_to_memory_op, softmax_cross_entropy_with_gradient_op,
+        scaled_dot_product_attention_op, scaled_dot_product_attention_backward_op, conv2d_op,
+        conv2d_backward_op>();
 }
 
 TEST_CASE("a region may have another precision on GPUs than on CPUs, and rules of their own") {

@@ -4,8 +4,10 @@
 #include <mp/bfloat16.hpp>
 #include <mp/float8.hpp>
 #include <mp/half.hpp>
+#include <mp/ops/activations.hpp>
 #include <mp/ops/linear.hpp>
 #include <mp/ops/linear_with_preactivation.hpp>
+#include <mp/ops/relu.hpp>
 
 #include <array>
 #include <cmath>
@@ -151,6 +153,78 @@ TEST_CASE("linear with an activation keeps what came before it") {
     CHECK_THROWS_AS(run(z.view, y.view, activation::relu), mp::argument_error);
     CHECK_THROWS_AS(run(z.view, y.view, activation::none), mp::argument_error);
     CHECK_NOTHROW(run(z.view, y.view, activation::silu));
+}
+
+/// dz of one op, against the gradient of the argument in float, and then that of the activation.
+template <class Policy, class X, class W, class Z, class DZ>
+void check_backward_with_preactivation(storage_order order, activation act, int threads) {
+    const std::ptrdiff_t batch = 37, in = 19, out = 45;
+    const mp::cpu exec{threads};
+    matrix<X> x(batch, in, 3, order), dy(batch, out);
+    matrix<W> w(out, in);
+    matrix<Z> z(batch, in, 1, order);
+    x.randomize(11);
+    w.randomize(12);
+    dy.randomize(13);
+    z.randomize(14);
+    std::vector<W> db(static_cast<std::size_t>(out)), expected_db = db;
+    matrix<W> dw(out, in), expected_dw(out, in);
+    matrix<DZ> dz(batch, in, 2, order), expected_dz(batch, in, 2, order);
+    matrix<mp::detail::arithmetic_type<X, W, Z, DZ>> dx(batch, in);
+    mp::ops::linear_backward_with_preactivation<Policy>(exec, x.view, w.view, dy.view, z.view, dz.view,
+                                                        dw.view, db, act);
+    mp::ops::linear_backward<Policy>(exec, x.view, w.view, dy.view, dx.view, expected_dw.view, expected_db);
+    switch (act) {
+        case activation::relu:
+            mp::ops::relu_backward<Policy>(exec, z.view, dx.view, expected_dz.view);
+            break;
+        case activation::silu:
+            mp::ops::silu_backward<Policy>(exec, z.view, dx.view, expected_dz.view);
+            break;
+        default:
+            mp::ops::gelu_backward<Policy>(
+                exec, z.view, dx.view, expected_dz.view,
+                act == activation::gelu ? mp::ops::gelu_formula::exact : mp::ops::gelu_formula::tanh);
+    }
+    CHECK(same_bits(dz, expected_dz));
+    CHECK(same_bits(dw, expected_dw));
+    CHECK(db == expected_db);
+    CHECK(dz.padding_is_untouched());
+}
+
+TEST_CASE("the gradient of a linear layer goes through the activation before it in one pass") {
+    for (const storage_order order : {storage_order::row_major, storage_order::column_major}) {
+        for (const activation act :
+             {activation::relu, activation::gelu, activation::gelu_tanh, activation::silu}) {
+            check_backward_with_preactivation<ac::off, float, float, float, float>(order, act, 1);
+            check_backward_with_preactivation<ac::off, bfloat16, bfloat16, half, bfloat16>(order, act, 2);
+            check_backward_with_preactivation<ac::off, double, double, double, double>(order, act, 2);
+        }
+    }
+    matrix<float> x(2, 3), w(4, 3), dy(2, 4), z(2, 3), dz(2, 3), dw(4, 3);
+    const auto run = [&](auto before, auto result, activation act) {
+        mp::ops::linear_backward_with_preactivation<ac::off>(mp::cpu{}, x.view, w.view, dy.view, before,
+                                                             result, dw.view, mp::ops::absent, act);
+    };
+    CHECK_THROWS_WITH_AS(
+        run(dy.view, dz.view, activation::gelu),
+        "mp::ops::linear_backward_with_preactivation: z.columns is 4; it must equal x.columns, which is 3",
+        mp::argument_error);
+    CHECK_THROWS_AS(run(z.view, dy.view, activation::gelu), mp::argument_error);
+    CHECK_THROWS_AS(run(z.view, z.view, activation::gelu), mp::argument_error);
+    CHECK_THROWS_AS(run(z.view, dz.view, activation::none), mp::argument_error);
+    CHECK_NOTHROW(run(x.view, dz.view, activation::relu));
+    // Under a low precision all are rounded to it, and so is the result.
+    x.randomize(1);
+    w.randomize(2);
+    dy.randomize(3);
+    z.fill([](auto, auto) { return 10.0F; });  // where the slope of relu is 1
+    mp::ops::linear_backward_with_preactivation<ac::bf16>(mp::cpu{}, x.view, w.view, dy.view, z.view, dz.view,
+                                                          mp::ops::absent, mp::ops::absent, activation::relu);
+    matrix<float> dx(2, 3);
+    mp::ops::linear_backward<ac::bf16>(mp::cpu{}, x.view, w.view, dy.view, dx.view, mp::ops::absent,
+                                       mp::ops::absent);
+    CHECK(same_bits(dz, dx));
 }
 
 TEST_CASE("matmul multiplies, and its transposes give the gradients") {

@@ -84,6 +84,7 @@ TEST_CASE("the lists treat the library's ops as they treat their own of that kin
 
 TEST_CASE("backward is treated as its forward") {
     CHECK(treatment<linear_backward_op>() == treatment<linear_op>());
+    CHECK(treatment<linear_backward_with_preactivation_op>() == treatment<linear_op>());
     CHECK(treatment<conv2d_backward_op>() == treatment<conv2d_op>());
     CHECK(treatment<relu_backward_op>() == treatment<relu_op>());
     CHECK(treatment<gelu_backward_op>() == treatment<gelu_op>());

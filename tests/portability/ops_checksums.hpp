@@ -297,6 +297,10 @@ private:
         ops::linear_with_preactivation<policy>(exec, matrix(x), matrix(w, 5), b, matrix(z), matrix(y),
                                                ops::activation::silu);
         keep("linear_with_preactivation", z, y);
+        ops::linear_backward_with_preactivation<policy>(exec, matrix(x), matrix(w, 5), matrix(dy), matrix(x),
+                                                        matrix(dx), matrix(dw, 5), db,
+                                                        ops::activation::gelu_tanh);
+        keep("linear_backward_with_preactivation", dx, dw, db);
 
         constexpr std::ptrdiff_t queries = 2 * 9, keys = 2 * 11;
         auto q = source_.take<T>(queries * 8, -3, 5), k = source_.take<T>(keys * 8, -3, 5);

@@ -249,6 +249,44 @@ void linear(const Executor& exec, matrix_view<X> x, const W& w, const Bias& b, c
                            detail::input_view(b), detail::output_view(y), act);
 }
 
+}  // namespace mp::ops::inline MP_ISA_NAMESPACE
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
+
+/// Throws unless these are operands and results of the gradients of a linear layer, of which any may be absent.
+void check_linear_backward(std::string_view function, std::string_view dx_name, const auto& exec,
+                           const auto& x, const auto& w, const auto& dy, const auto& dx, const auto& dw,
+                           const auto& db) {
+    check_executor(function, exec);
+    const auto input = named("x", x);
+    const auto weights = named("w", w);
+    const auto gradient = named("dy", dy);
+    const named_operand results[] = {named(dx_name, dx), named("dw", dw), named("db", db)};
+    const auto batch = input.extent.rows;
+    const auto in = input.extent.columns;
+    const auto out = weights.extent.rows;
+    check_operand(function, input);
+    check_shape(function, weights, out, "w.rows", in, "x.columns");
+    check_shape(function, gradient, batch, "x.rows", out, "w.rows");
+    if constexpr (!std::is_same_v<decltype(dx), const ops::absent_t&>) {
+        check_shape(function, results[0], batch, "x.rows", in, "x.columns");
+    }
+    if constexpr (!std::is_same_v<decltype(dw), const ops::absent_t&>) {
+        check_shape(function, results[1], out, "w.rows", in, "w.columns");
+    }
+    if constexpr (!std::is_same_v<decltype(db), const ops::absent_t&>) {
+        check_size(function, results[2], out, "w.rows");
+    }
+    for (int i = 0; i < 3; ++i) {
+        for (const auto& operand : {input, weights, gradient}) check_separate(function, results[i], operand);
+        for (int j = 0; j < i; ++j) check_separate(function, results[i], results[j]);
+    }
+}
+
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+
+namespace mp::ops::inline MP_ISA_NAMESPACE {
+
 /// Tag of linear_backward(): matrix products, so in the low precision of the policy.
 struct linear_backward_op {
     static constexpr std::string_view name = "linear_backward";
@@ -262,34 +300,7 @@ struct linear_backward_op {
 
     static void validate(const auto& exec, const auto& x, const auto& w, const auto& dy, const auto& dx,
                          const auto& dw, const auto& db) {
-        constexpr std::string_view function = "mp::ops::linear_backward";
-        detail::check_executor(function, exec);
-        const auto input = detail::named("x", x);
-        const auto weights = detail::named("w", w);
-        const auto gradient = detail::named("dy", dy);
-        const detail::named_operand results[] = {detail::named("dx", dx), detail::named("dw", dw),
-                                                 detail::named("db", db)};
-        const auto batch = input.extent.rows;
-        const auto in = input.extent.columns;
-        const auto out = weights.extent.rows;
-        detail::check_operand(function, input);
-        detail::check_shape(function, weights, out, "w.rows", in, "x.columns");
-        detail::check_shape(function, gradient, batch, "x.rows", out, "w.rows");
-        if constexpr (!std::is_same_v<decltype(dx), const absent_t&>) {
-            detail::check_shape(function, results[0], batch, "x.rows", in, "x.columns");
-        }
-        if constexpr (!std::is_same_v<decltype(dw), const absent_t&>) {
-            detail::check_shape(function, results[1], out, "w.rows", in, "w.columns");
-        }
-        if constexpr (!std::is_same_v<decltype(db), const absent_t&>) {
-            detail::check_size(function, results[2], out, "w.rows");
-        }
-        for (int i = 0; i < 3; ++i) {
-            for (const auto& operand : {input, weights, gradient}) {
-                detail::check_separate(function, results[i], operand);
-            }
-            for (int j = 0; j < i; ++j) detail::check_separate(function, results[i], results[j]);
-        }
+        detail::check_linear_backward("mp::ops::linear_backward", "dx", exec, x, w, dy, dx, dw, db);
     }
 
     template <executor Executor, element X, element W, element DY, class DX, class DW, class DB>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// The linear layer with a fused activation that keeps what the backward pass of the activation needs.
+/// The linear layer with a fused activation that keeps what the backward pass of the activation needs, and the backward
+/// pass of a linear layer together with that of the activation before it.
 #pragma once
 
 #include <mp/autocast/dispatch.hpp>
@@ -13,6 +14,8 @@
 #include <mp/ops/linear.hpp>
 #include <mp/ops/matrix_operand.hpp>
 #include <mp/ops/product.hpp>
+#include <mp/ops/reductions.hpp>
+#include <mp/rules/double_functions.hpp>
 #include <mp/rules/elementwise.hpp>
 
 #include <array>
@@ -130,6 +133,110 @@ void linear_with_preactivation(const Executor& exec, matrix_view<X> x, const W& 
                                const Y& y, activation act) {
     autocast::call<Policy>(linear_with_preactivation_op{}, exec, detail::input_view(x), detail::input_view(w),
                            detail::input_view(b), detail::output_view(z), detail::output_view(y), act);
+}
+
+}  // namespace mp::ops::inline MP_ISA_NAMESPACE
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
+
+/// The slope of an activation that is chosen at run time: see chosen_activation.
+struct chosen_slope {
+    ops::activation act;
+
+    template <class Call>
+    MP_HOST_DEVICE MP_ALWAYS_INLINE decltype(auto) visit(Call f) const {
+        switch (act) {
+            case ops::activation::relu:
+                return f(slope_of<relu_function>{});
+            case ops::activation::gelu:
+                return f(slope_of<gelu_function>{});
+            case ops::activation::gelu_tanh:
+                return f(slope_of<gelu_tanh_function>{});
+            default:
+                return f(slope_of<silu_function>{});
+        }
+    }
+};
+
+/// Multiplies the elements of a product with the slope of `act` at z.
+template <class Z>
+auto chosen_gradient(matrix_view<const Z> z, ops::activation act) {
+    return activation_gradient_epilogue<chosen_slope, Z>{z, {act}};
+}
+
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+
+namespace mp::ops::inline MP_ISA_NAMESPACE {
+
+/// Tag of linear_backward_with_preactivation(): matrix products, so in the low precision of the policy.
+struct linear_backward_with_preactivation_op {
+    static constexpr std::string_view name = "linear_backward_with_preactivation";
+    using forward_op = linear_op;
+    static constexpr std::array<std::string_view, 9> argument_names = {"exec", "x",  "w",  "dy", "z",
+                                                                       "dz",   "dw", "db", "act"};
+    static constexpr std::array<std::string_view, 3> product_operands = {"x", "w", "dy"};
+    static constexpr std::array<std::string_view, 1> sums = {"dw"};
+    static constexpr auto category = op_category::lower_precision;
+    static constexpr bool computes_in_float = true;
+
+    static void validate(const auto& exec, const auto& x, const auto& w, const auto& dy, const auto& z,
+                         const auto& dz, const auto& dw, const auto& db, activation act) {
+        constexpr std::string_view function = "mp::ops::linear_backward_with_preactivation";
+        if (act < activation::relu || act > activation::silu) {
+            detail::throw_argument(function, "act", static_cast<unsigned>(act),
+                                   "must be relu, gelu, gelu_tanh or silu");
+        }
+        detail::check_linear_backward(function, "dz", exec, x, w, dy, dz, dw, db);
+        const auto before = detail::named("z", z);
+        detail::check_shape(function, before, detail::named("x", x).extent.rows, "x.rows",
+                            detail::named("x", x).extent.columns, "x.columns");
+        for (const auto& result :
+             {detail::named("dz", dz), detail::named("dw", dw), detail::named("db", db)}) {
+            detail::check_separate(function, result, before);
+        }
+    }
+
+    template <executor Executor, element X, element W, element DY, element Z, element DZ, class DW, class DB>
+    void operator()(const Executor& exec, matrix_view<const X> x, matrix_view<const W> w,
+                    matrix_view<const DY> dy, matrix_view<const Z> z, matrix_view<DZ> dz, const DW& dw,
+                    const DB& db, activation act) const {
+        if constexpr (detail::any_double<W, DY, Z, DZ>) {
+            const detail::chosen_slope slope{act};
+            detail::product_in_double(
+                exec, 1.0, dy, w, 0.0, dz, [&](double value, std::ptrdiff_t row, std::ptrdiff_t column) {
+                    const auto before = detail::as<double>(z(row, column));
+                    return slope.visit([=](auto function) {
+                        return detail::double_elementwise<decltype(function)>::apply(before, value);
+                    });
+                });
+        } else {
+            gemm(exec, 1.0F, dy, w, 0.0F, dz, detail::chosen_gradient(z, act));
+        }
+        linear_backward_op{}(exec, x, w, dy, absent, dw, db);
+    }
+};
+
+/// The gradients of y = act(z) w^T + b, given dy = dL/dy and x = act(z): dz = (dy w) act'(z), and dw and db of
+/// linear_backward(). That and the backward op of the activation, without the pass over dx = dy w in between.
+///
+///     mp::ops::linear_with_preactivation(exec, x, w1, b1, z, h, mp::ops::activation::gelu);
+///     mp::ops::linear(exec, h, w2, b2, y);
+///     ...
+///     mp::ops::linear_backward_with_preactivation(exec, h, w2, dy, z, dz, dw2, db2, mp::ops::activation::gelu);
+///     mp::ops::linear_backward(exec, x, w1, dz, dx, dw1, db1);
+///
+/// Shapes and formats are those of linear_backward(), z and dz are like x; for relu z may be x itself. The slope
+/// multiplies the float sum of dy w, which the two ops round to the type of dx first: for float the bits are theirs,
+/// and for others dz is closer to the exact value. Precision, threads and errors are those of linear_backward(); act
+/// is not none.
+template <class Policy = autocast::by_region, executor Executor = cpu, element X, matrix_argument W,
+          element DY, element Z, matrix_result DZ, class DW, class DB>
+void linear_backward_with_preactivation(const Executor& exec, matrix_view<X> x, const W& w,
+                                        matrix_view<DY> dy, matrix_view<Z> z, const DZ& dz, DW&& dw, DB&& db,
+                                        activation act) {
+    autocast::call<Policy>(linear_backward_with_preactivation_op{}, exec, detail::input_view(x),
+                           detail::input_view(w), detail::input_view(dy), detail::input_view(z),
+                           detail::output_view(dz), detail::output_view(dw), detail::output_view(db), act);
 }
 
 }  // namespace mp::ops::inline MP_ISA_NAMESPACE

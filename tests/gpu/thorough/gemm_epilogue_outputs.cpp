@@ -196,6 +196,48 @@ TEST_CASE("what lies outside of C is no magnitude") {
     CHECK(amax == infinity);  // infinity times the zeros around C is NaN
 }
 
+/// A gradient through an activation, of which z is in `order`.
+template <gpu_gemm_kernel Kernel, arch Arch, class A, class Z>
+void check_gradient(const shape& size, const setting& with, mp::storage_order order, const auto& epilogue) {
+    normal_numbers draw(static_cast<unsigned>(with.seed));
+    const matrix<A> a(size.rows, size.k, with.a_order, with.shift, with.padding, draw);
+    const matrix<A> b(size.k, size.columns, with.b_order, with.shift, with.padding, draw);
+    const matrix<Z> z(size.rows, size.columns, order, with.shift, with.padding, draw);
+    matrix<A> c(size.rows, size.columns, with.c_order, with.shift, with.padding, [] { return 0.0F; });
+    matrix<A> expected(size.rows, size.columns, with.c_order, with.shift, with.padding, [] { return 0.0F; });
+    mp::gemm<Kernel>(gpu_test::watched(mp::simulated_gpu<Arch>{.seed = with.seed}), 1.0F,
+                     mp::matrix_view<const A>(a.view), mp::matrix_view<const A>(b.view), 0.0F, c.view,
+                     epilogue(z.view));
+    reference_gemm<Kernel, Arch, A, A>(1.0F, mp::matrix_view<const A>(a.view),
+                                       mp::matrix_view<const A>(b.view), 0.0F, expected.view,
+                                       epilogue(z.view));
+    CAPTURE(with.seed);
+    CHECK(same(c, expected));
+}
+
+TEST_CASE("gradients through activations have the bits of the model, in every order, aligned or not") {
+    std::uint64_t seed = 0;
+    for (const auto c_order : orders) {
+        for (const auto order : orders) {
+            const bool aligned = ++seed % 2 == 0;
+            check_gradient<gpu_gemm_kernel::mma, arch::sm_80, mp::half, mp::half>(
+                {aligned ? 64 : 37, aligned ? 48 : 45, 70},
+                {.a_order = orders[seed % 2],
+                 .c_order = c_order,
+                 .shift = aligned ? 0 : 1,
+                 .padding = aligned ? gpu_gemm_test::aligned_lines : 2,
+                 .seed = seed},
+                order, [](auto z) { return mp::dgelu(z); });
+            check_gradient<gpu_gemm_kernel::wgmma, arch::sm_90, mp::bfloat16, mp::bfloat16>(
+                {132, 140, 76}, {.c_order = c_order, .padding = 4, .seed = seed}, order,
+                [](auto z) { return mp::dsilu(z); });
+        }
+    }
+    check_gradient<gpu_gemm_kernel::simt, arch::sm_80, float, float>(
+        {37, 45, 70}, {.seed = 1}, orders[0],
+        [](auto z) { return mp::compose(mp::dgelu_tanh(z), mp::drelu(z)); });
+}
+
 TEST_CASE("by ordinary instructions, too") {
     check<gpu_gemm_kernel::simt, arch::sm_80, float, float, mp::bfloat16>(
         {37, 45, 70}, {.padding = 2, .seed = 1}, orders[1]);

@@ -7,10 +7,12 @@
 #include <mp/detail/bits.hpp>
 #include <mp/detail/opt_barrier.hpp>
 #include <mp/gemm/epilogue.hpp>
+#include <mp/gemm/epilogue_gradients.hpp>
 #include <mp/gemm/epilogue_outputs.hpp>
 #include <mp/gpu/chunks.hpp>
 #include <mp/gpu/gemm/round_results.hpp>
 #include <mp/matrix_view.hpp>
+#include <mp/rules/elementwise.hpp>
 #include <mp/simt/launch_shape.hpp>
 
 #include <cstddef>
@@ -95,6 +97,11 @@ struct tile_epilogue<epilogue_chain<First, Second>> {
     }
 };
 
+/// Neighbours of a chunk that one access moves.
+template <class Value, int Count>
+inline constexpr int chunk_of_at_most_16_bytes =
+    static_cast<int>(sizeof(Value)) * Count <= 16 ? Count : 16 / static_cast<int>(sizeof(Value));
+
 template <class Value>
 struct tile_epilogue<store_auxiliary_epilogue<Value>> {
     static_assert(reduced<Value> || std::is_same_v<Value, float>,
@@ -108,8 +115,7 @@ struct tile_epilogue<store_auxiliary_epilogue<Value>> {
                                                       const store_auxiliary_epilogue<Value>& epilogue,
                                                       state& /*state*/, const chunk<float, Count>& values,
                                                       const chunk_in_c& at) {
-        constexpr int together =
-            static_cast<int>(sizeof(Value)) * Count <= 16 ? Count : 16 / static_cast<int>(sizeof(Value));
+        constexpr int together = chunk_of_at_most_16_bytes<Value, Count>;
         using part = chunk<Value, together>;
         const matrix_view<Value>& to = epilogue.auxiliary;
         Value* const first = &to(at.row, at.column);
@@ -135,6 +141,50 @@ struct tile_epilogue<store_auxiliary_epilogue<Value>> {
     MP_HOST_DEVICE MP_ALWAYS_INLINE static void finish(Thread /*thread*/,
                                                        const store_auxiliary_epilogue<Value>& /*epilogue*/,
                                                        const state& /*state*/) {}
+};
+
+template <class Slope, class Value>
+struct tile_epilogue<activation_gradient_epilogue<Slope, Value>> {
+    static constexpr bool is_pointwise = false;
+    struct state {};
+
+    MP_ANY_EXECUTION_SPACE
+    template <class Thread, int Count>
+    MP_HOST_DEVICE MP_ALWAYS_INLINE static void apply(
+        Thread thread, const activation_gradient_epilogue<Slope, Value>& epilogue, state& /*state*/,
+        chunk<float, Count>& values, const chunk_in_c& at) {
+        constexpr int together = chunk_of_at_most_16_bytes<Value, Count>;
+        using part = chunk<Value, together>;
+        const matrix_view<const Value>& from = epilogue.preactivation;
+        const Value* const first = &from(at.row, at.column);
+        const std::ptrdiff_t stride = at.down ? from.row_stride() : from.column_stride();
+        const bool aligned = reinterpret_cast<std::uintptr_t>(first) % sizeof(part) == 0;
+        chunk<Value, Count> before{};
+        if (at.count == Count && stride == 1 && aligned) {
+            MP_UNROLL
+            for (int i = 0; i < Count; i += together) {
+                const part loaded = thread.load(chunk_at<together>(first + i));
+                MP_UNROLL
+                for (int n = 0; n < together; ++n) before.values[i + n] = loaded.values[n];
+            }
+        } else {
+            MP_UNROLL
+            for (int i = 0; i < Count; ++i) {
+                if (i < at.count) before.values[i] = thread.load(first + i * stride);
+            }
+        }
+        epilogue.slope.visit([&](auto function) MP_INLINED_LAMBDA {
+            MP_UNROLL
+            for (int i = 0; i < Count; ++i) {
+                values.values[i] = apply_elementwise<decltype(function)>(static_cast<float>(before.values[i]),
+                                                                         values.values[i]);
+            }
+        });
+    }
+    template <class Thread>
+    MP_HOST_DEVICE MP_ALWAYS_INLINE static void finish(
+        Thread /*thread*/, const activation_gradient_epilogue<Slope, Value>& /*epilogue*/,
+        const state& /*state*/) {}
 };
 
 /// One atomic operation of a warp for each of its tiles.

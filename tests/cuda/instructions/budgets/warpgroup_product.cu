@@ -21,6 +21,7 @@
 // budget sass end_tile function most 98 .
 // budget sass end_chunk function most 164 .
 // budget ptx end_two_chunks function least 2 st.global.v4
+// budget ptx end_gradient function least 1 ld.global.v4
 #include <mp/bfloat16.hpp>
 #include <mp/cuda/launch_kernel.hpp>
 #include <mp/gemm/epilogue.hpp>
@@ -83,6 +84,19 @@ extern "C" __global__ void end_two_chunks(const mp::detail::chunk<float, 8>* fro
                                           int column) {
     c.beta = 0;
     mp::detail::tile_state<mp::store_auxiliary_epilogue<bfloat16>> state;
+    mp::detail::finish_inner_chunk(device_thread(), c, from[threadIdx.x].values, {}, threadIdx.x, column,
+                                   state);
+}
+
+// A chunk of C times slopes at one of another matrix.
+using gradient_epilogue =
+    mp::activation_gradient_epilogue<mp::detail::slope_of_function<mp::detail::relu_function>, bfloat16>;
+using gradient_output = mp::detail::product_output<bfloat16, gradient_epilogue>;
+
+extern "C" __global__ void end_gradient(const mp::detail::chunk<float, 8>* from, gradient_output c,
+                                        int column) {
+    c.beta = 0;
+    mp::detail::tile_state<gradient_epilogue> state;
     mp::detail::finish_inner_chunk(device_thread(), c, from[threadIdx.x].values, {}, threadIdx.x, column,
                                    state);
 }
