@@ -5,6 +5,7 @@
 #pragma once
 
 #include <mp/config.hpp>
+#include <mp/convert/kernels/number_vectors.hpp>
 #include <mp/detail/bits.hpp>
 #include <mp/detail/view_extent.hpp>
 #include <mp/error.hpp>
@@ -51,6 +52,38 @@ void write_rounded(const output_floats& from, Value* to, std::ptrdiff_t leading_
         write_output_portably<Value>(from, to, leading_dimension);
     }
 }
+
+template <class Value>
+void round_runs_portably(float* values, std::ptrdiff_t stride, std::ptrdiff_t runs, std::ptrdiff_t count) {
+    for (; runs > 0; --runs, values += stride) {
+        for (std::ptrdiff_t i = 0; i < count; ++i) {
+            values[i] = static_cast<float>(static_cast<Value>(values[i]));
+        }
+    }
+}
+
+/// Rounds the value to Value, so that what follows in the chain sees what a C of that type would hold.
+template <reduced Value>
+struct rounding_epilogue {
+    MP_HOST_DEVICE float operator()(float value, std::ptrdiff_t /*row*/, std::ptrdiff_t /*column*/) const {
+        return static_cast<float>(static_cast<Value>(value));
+    }
+    bool apply_runs(const epilogue_runs& all) const {
+        if constexpr (has_number_vectors<Value>) {
+            const auto round =
+                MP_SELECT_TARGET(best_instruction_set(), &round_runs_portably<Value>, round_runs<Value>);
+            round(all.values, all.stride, all.runs, all.count);
+        } else {
+            round_runs_portably<Value>(all.values, all.stride, all.runs, all.count);
+        }
+        return true;
+    }
+    /// As operator(), for a run of C.
+    void apply(float* values, std::ptrdiff_t count, std::ptrdiff_t row, std::ptrdiff_t column,
+               bool down) const {
+        apply_runs({values, 0, 1, count, row, column, down});
+    }
+};
 
 }  // namespace mp::detail::inline MP_ISA_NAMESPACE
 

@@ -25,6 +25,18 @@
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
+/// Throws unless the gradient of an activation needs what came before it.
+inline void check_smooth_activation(std::string_view function, ops::activation act) {
+    if (act >= ops::activation::gelu && act <= ops::activation::silu) return;
+    throw_argument(function, "act", static_cast<unsigned>(act),
+                   "must be gelu, gelu_tanh or silu, whose gradients need what came before them");
+}
+/// Throws unless it is an activation at all.
+inline void check_activation(std::string_view function, ops::activation act) {
+    if (act >= ops::activation::relu && act <= ops::activation::silu) return;
+    throw_argument(function, "act", static_cast<unsigned>(act), "must be relu, gelu, gelu_tanh or silu");
+}
+
 /// y = act(z) for gelu, gelu_tanh and silu.
 template <class Executor, class Y, class Z>
 void activate(const Executor& exec, matrix_view<Y> y, matrix_view<const Z> z, ops::activation act) {
@@ -57,11 +69,7 @@ struct linear_with_preactivation_op {
                          const auto& y, activation act) {
         constexpr std::string_view function = "mp::ops::linear_with_preactivation";
         detail::check_executor(function, exec);
-        if (act < activation::gelu || act > activation::silu) {
-            detail::throw_argument(
-                function, "act", static_cast<unsigned>(act),
-                "must be gelu, gelu_tanh or silu, whose gradients need what came before them");
-        }
+        detail::check_smooth_activation(function, act);
         const auto input = detail::named("x", x);
         const auto weights = detail::named("w", w);
         const auto bias = detail::named("b", b);
@@ -182,10 +190,7 @@ struct linear_backward_with_preactivation_op {
     static void validate(const auto& exec, const auto& x, const auto& w, const auto& dy, const auto& z,
                          const auto& dz, const auto& dw, const auto& db, activation act) {
         constexpr std::string_view function = "mp::ops::linear_backward_with_preactivation";
-        if (act < activation::relu || act > activation::silu) {
-            detail::throw_argument(function, "act", static_cast<unsigned>(act),
-                                   "must be relu, gelu, gelu_tanh or silu");
-        }
+        detail::check_activation(function, act);
         detail::check_linear_backward(function, "dz", exec, x, w, dy, dz, dw, db);
         const auto before = detail::named("z", z);
         detail::check_shape(function, before, detail::named("x", x).extent.rows, "x.rows",

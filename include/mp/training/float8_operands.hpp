@@ -11,6 +11,7 @@
 #include <mp/executor.hpp>
 #include <mp/float8.hpp>
 #include <mp/format/float_arithmetic.hpp>
+#include <mp/gemm.hpp>
 #include <mp/matrix_view.hpp>
 #include <mp/ops/arguments.hpp>
 #include <mp/rules/quantised_operand.hpp>
@@ -80,7 +81,28 @@ struct scaled_codes {
             quantize_with_scale(exec, run, codes.values().subspan(at, run.size()), scale);
         });
     }
+
+    /// The same of alpha a b through `epilogue`, in one pass.
+    template <class A, class B, class Epilogue>
+    void product(cpu exec, float alpha, matrix_view<A> a, matrix_view<B> b, float with_scale,
+                 const Epilogue& epilogue) {
+        codes.resize(a.rows, b.columns);
+        scale = with_scale;
+        amax = 0.0F;
+        gemm(exec, alpha, a, b, 0.0F, codes.view(),
+             compose(epilogue, compose(amax_into(&amax), quantize_to<Format>(scale))));
+    }
 };
+
+/// The epilogue that rounds to the type of a matrix.
+template <class Value>
+auto rounding_of() {
+    if constexpr (reduced<Value>) {
+        return rounding_epilogue<Value>{};
+    } else {
+        return identity_epilogue{};
+    }
+}
 
 /// What a product of codes is multiplied by. Not a number where an operand was not finite: its codes are, and
 /// the loss scaler is to see that.

@@ -24,6 +24,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -83,24 +84,50 @@ public:
         });
     }
 
-    /// y = x w^T through `epilogue`. `version` counts changes of the weights, which are the iterations.
-    template <class Weight, class Epilogue>
+    /// What a product writes as x of the next forward_of_codes(), or as dy of the next backward_of_codes(), in place of a
+    /// matrix: codes of what the matrix would hold, and their largest magnitude, in the pass that ends the product.
+    template <class Format>
+    struct operand_result {
+        scaled_codes<Format>* to;
+        float scale;
+    };
+    /// Nothing where the scale follows from the operand itself: with current scaling, and in the first iteration.
+    [[nodiscard]] std::optional<operand_result<float8_e4m3fn>> result_as_x() { return result_as(x_); }
+    [[nodiscard]] std::optional<operand_result<float8_e5m2>> result_as_dy() { return result_as(dy_); }
+
+    /// Rounds the weights where they have changed: begins an iteration. `version` counts changes of the weights, which
+    /// are the iterations.
+    template <class Weight>
+    void begin(cpu exec, matrix_view<const Weight> w, std::uint64_t version) {
+        if (!weights_.renew(w, version)) return;
+        if constexpr (delayed) scales_->update(exec, version);
+        quantise(exec, w, w_);
+    }
+    /// y = x w^T through `epilogue`; y is a matrix or an operand_result.
+    template <class Weight, class Y, class Epilogue>
     void forward(cpu exec, matrix_view<const Activation> x, matrix_view<const Weight> w,
-                 std::uint64_t version, matrix_view<Activation> y, const Epilogue& epilogue) {
+                 std::uint64_t version, const Y& y, const Epilogue& epilogue) {
         check_float8_operand("x", x, x.rows, "x.rows", w.columns, "w.columns");
-        if (weights_.renew(w, version)) {
-            if constexpr (delayed) scales_->update(exec, version);
-            quantise(exec, w, w_);
-        }
+        begin(exec, w, version);
         quantise(exec, x, x_);
-        gemm(exec, product_factor(x_, w_), x_.view(), transposed(w_.view()), 0.0F, y, epilogue);
+        forward_of_codes(exec, y, epilogue);
+    }
+    template <class Y, class Epilogue>
+    void forward_of_codes(cpu exec, const Y& y, const Epilogue& epilogue) {
+        multiply(exec, product_factor(x_, w_), x_.view(), transposed(w_.view()), 0.0F, y, epilogue);
     }
 
-    /// dx = dy w, dw = dy^T x of the last forward().
-    template <class DX, class DW>
-    void backward(cpu exec, matrix_view<const Activation> dy, const DX& dx, const DW& dw) {
+    /// dx = dy w through `epilogue`, dw = dy^T x of the last forward(); dx is a matrix, the sum with one, an
+    /// operand_result, or absent.
+    template <class DX, class DW, class Epilogue = identity_epilogue>
+    void backward(cpu exec, matrix_view<const Activation> dy, const DX& dx, const DW& dw,
+                  const Epilogue& epilogue = {}) {
         check_float8_operand("dy", dy, x_.codes.rows(), "x.rows", w_.codes.rows(), "w.rows");
         quantise(exec, dy, dy_);
+        backward_of_codes(exec, dx, dw, epilogue);
+    }
+    template <class DX, class DW, class Epilogue = identity_epilogue>
+    void backward_of_codes(cpu exec, const DX& dx, const DW& dw, const Epilogue& epilogue = {}) {
         // Only here, so that a forward pass alone, which validates, leaves no trace. What is not finite is no
         // measure, and its step is skipped.
         if constexpr (delayed) {
@@ -108,9 +135,11 @@ public:
                 if (it.is_finite()) scales_->history(it.index).record(it.amax);
             });
         }
-        if constexpr (!std::same_as<DX, ops::absent_t>) {
-            gemm(exec, product_factor(dy_, w_), dy_.view(), w_.view(), as<float>(result_beta(dx)),
-                 result_view(dx));
+        if constexpr (requires { dx.scale; }) {
+            multiply(exec, product_factor(dy_, w_), dy_.view(), w_.view(), 0.0F, dx, epilogue);
+        } else if constexpr (!std::same_as<DX, ops::absent_t>) {
+            multiply(exec, product_factor(dy_, w_), dy_.view(), w_.view(), as<float>(result_beta(dx)),
+                     result_view(dx), epilogue);
         }
         gemm(exec, product_factor(dy_, x_), transposed(dy_.view()), x_.view(), as<float>(result_beta(dw)),
              result_view(dw));
@@ -200,18 +229,38 @@ private:
                                    .power_of_two = options_.power_of_two};
         }
     }
+    /// The scale that delayed scaling has for this iteration; the first one has no earlier ones to go by.
+    template <class Format>
+    std::optional<float> known_scale(const operand<Format>& of) const {
+        if constexpr (!delayed) return std::nullopt;
+        amax_history& history = scales_->history(of.index);
+        return *history.view().updates == 0 ? std::nullopt : std::optional(history.scale());
+    }
+    template <class Format>
+    std::optional<operand_result<Format>> result_as(operand<Format>& to) const {
+        const std::optional<float> scale = known_scale(to);
+        if (!scale.has_value()) return std::nullopt;
+        return operand_result<Format>{&to, *scale};
+    }
     template <class Value, class Format>
     void quantise(cpu exec, matrix_view<Value> from, operand<Format>& to) {
         to.quantise(exec, from, [&](float amax) {
             if constexpr (delayed) {
-                // The first iteration has no earlier ones to go by.
-                amax_history& history = scales_->history(to.index);
-                const bool first = *history.view().updates == 0;
-                return first ? scaling(to).scale_for(amax, 1.0F) : history.scale();
+                const std::optional<float> scale = known_scale(to);
+                return scale.has_value() ? *scale : scaling(to).scale_for(amax, 1.0F);
             } else {
                 return scaling(to).scale(amax);
             }
         });
+    }
+    template <class A, class B, class C, class Epilogue>
+    static void multiply(cpu exec, float alpha, matrix_view<A> a, matrix_view<B> b, float beta, const C& c,
+                         const Epilogue& epilogue) {
+        if constexpr (requires { c.scale; }) {
+            c.to->product(exec, alpha, a, b, c.scale, compose(epilogue, rounding_of<Activation>()));
+        } else {
+            gemm(exec, alpha, a, b, beta, c, epilogue);
+        }
     }
 
     template <gpu_executor Executor, class Value, class Format>
@@ -247,12 +296,14 @@ public:
         gemm(exec, 1.0F, view(operand_), transposed(view(w_)), 0.0F, y, epilogue);
         quantise(exec, x, x_for_dw_, along_columns);
     }
-    template <class DX, class DW>
-    void backward(cpu exec, matrix_view<const Activation> dy, const DX& dx, const DW& dw) {
+    template <class DX, class DW, class Epilogue = identity_epilogue>
+    void backward(cpu exec, matrix_view<const Activation> dy, const DX& dx, const DW& dw,
+                  const Epilogue& epilogue = {}) {
         check_float8_operand("dy", dy, x_for_dw_.rows(), "x.rows", w_.rows(), "w.rows");
         if constexpr (!std::same_as<DX, ops::absent_t>) {
             quantise(exec, dy, operand_, along_rows);
-            gemm(exec, 1.0F, view(operand_), view(w_for_dx_), as<float>(result_beta(dx)), result_view(dx));
+            gemm(exec, 1.0F, view(operand_), view(w_for_dx_), as<float>(result_beta(dx)), result_view(dx),
+                 epilogue);
         }
         quantise(exec, dy, operand_, along_columns);
         gemm(exec, 1.0F, transposed(view(operand_)), view(x_for_dw_), as<float>(result_beta(dw)),

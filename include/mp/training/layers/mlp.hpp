@@ -7,9 +7,7 @@
 #include <mp/matrix_view.hpp>
 #include <mp/ops/activations.hpp>
 #include <mp/training/layers/linear.hpp>
-#include <mp/training/layers/scratch.hpp>
 #include <mp/training/parameter_store.hpp>
-#include <mp/training/tensor.hpp>
 
 #include <cstddef>
 #include <string>
@@ -39,27 +37,18 @@ public:
     /// x must stay until backward().
     template <executor Executor>
     matrix_view<Activation> forward(const Executor& exec, matrix_view<const Activation> x) {
-        active_.resize(exec, x.rows, in_.weight().rows());
-        in_.forward(exec, x,
-                    formula_ == ops::gelu_formula::exact ? ops::activation::gelu : ops::activation::gelu_tanh,
-                    active_.view());
-        return out_.forward(exec, active_.view());
+        return in_.forward_into(exec, x, activation(), out_);
     }
     /// As linear::backward().
     template <executor Executor, class DX>
     void backward(const Executor& exec, matrix_view<const Activation> dy, const DX& dx, bool add = false) {
-        const detail::layer_scratch<Activation> dhidden(exec, active_.rows(), active_.columns());
-        const matrix_view<const Activation> dactive = dhidden.view();
-        out_.backward(exec, dy, dhidden.view(), add);
-        ops::gelu_backward<Policy>(exec, matrix_view<const Activation>(in_.result()), dactive, dhidden.view(),
-                                   formula_);
-        in_.backward(exec, dactive, dx, add);
+        in_.backward_from(exec, dy, dx, activation(), out_, add);
     }
 
     [[nodiscard]] projection& in() { return in_; }
     [[nodiscard]] projection& out() { return out_; }
     /// Bytes of activations.
-    [[nodiscard]] std::size_t bytes() const noexcept { return in_.bytes() + active_.bytes() + out_.bytes(); }
+    [[nodiscard]] std::size_t bytes() const noexcept { return in_.bytes() + out_.bytes(); }
 
     /// As linear::visit_state().
     template <class Visitor>
@@ -69,10 +58,13 @@ public:
     }
 
 private:
+    [[nodiscard]] ops::activation activation() const {
+        return formula_ == ops::gelu_formula::exact ? ops::activation::gelu : ops::activation::gelu_tanh;
+    }
+
     ops::gelu_formula formula_;
     projection in_;
     projection out_;
-    tensor<Activation> active_;
 };
 
 }  // namespace mp::layers::inline MP_ISA_NAMESPACE
