@@ -53,6 +53,7 @@ void map_runs_with_operand(instruction_set isa, float* values, std::ptrdiff_t st
 template <class Function>
 struct slope_of_function {
     /// Calls f with the type that names it.
+    MP_ANY_EXECUTION_SPACE
     template <class Call>
     MP_HOST_DEVICE MP_ALWAYS_INLINE decltype(auto) visit(Call f) const {
         return f(slope_of<Function>{});

@@ -151,6 +151,7 @@ namespace mp::detail::inline MP_ISA_NAMESPACE {
 struct chosen_slope {
     ops::activation act;
 
+    MP_ANY_EXECUTION_SPACE
     template <class Call>
     MP_HOST_DEVICE MP_ALWAYS_INLINE decltype(auto) visit(Call f) const {
         switch (act) {
