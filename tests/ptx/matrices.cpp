@@ -206,6 +206,57 @@ TEST_CASE("wgmma of signed bytes: exact sums, modulo 2^32") {
         CHECK(out[i] == (i % 128 == 4 * 15 + 2 ? 0x80000000 + 383 : 0x7FFFFFFF));
 }
 
+/// Two tiles of 16 x 16 words in shared memory of which A and B are read, row after row; sums are stored over both. A has 2
+/// in row 11 at k = 5, and B 3 at k = 5, column 6.
+std::string wmma_product(const std::string& store_shape) {
+    return kernel(R"(
+        .shared .align 128 .b8 room[2048];
+        mov.u32 %r3, room;
+        shl.b32 %r4, %r1, 2;
+        add.u32 %r4, %r3, %r4;
+        mov.b32 %r5, 0;
+        mov.u32 %r6, 0;
+    clear:
+        st.shared.u32 [%r4], %r5;
+        add.u32 %r4, %r4, 128;
+        add.u32 %r6, %r6, 1;
+        setp.lt.u32 %p1, %r6, 16;
+        @%p1 bra clear;
+        bar.warp.sync -1;
+        setp.ne.u32 %p2, %r1, 0;
+        @%p2 bra ready;
+        st.shared.f32 [%r3+724], 0f40000000;
+        st.shared.f32 [%r3+1368], 0f40400000;
+    ready:
+        bar.warp.sync -1;
+        add.u32 %r7, %r3, 1024;
+        mov.f32 %f1, 0f3F000000; mov.f32 %f2, %f1; mov.f32 %f3, %f1; mov.f32 %f4, %f1;
+        mov.f32 %f5, %f1; mov.f32 %f6, %f1; mov.f32 %f7, %f1; mov.f32 %f8, %f1;
+        wmma.load.a.sync.aligned.row.m16n16k8.shared.tf32 {%r10, %r11, %r12, %r13}, [%r3], 16;
+        wmma.load.b.sync.aligned.row.m16n16k8.shared.tf32 {%r14, %r15, %r16, %r17}, [%r7], 16;
+        wmma.mma.sync.aligned.row.row.m16n16k8.f32.tf32.tf32.f32 {%f1, %f2, %f3, %f4, %f5, %f6, %f7, %f8},
+            {%r10, %r11, %r12, %r13}, {%r14, %r15, %r16, %r17}, {%f1, %f2, %f3, %f4, %f5, %f6, %f7, %f8};
+        bar.warp.sync -1;
+        wmma.store.d.sync.aligned.row.)" +
+                  store_shape + R"(.shared.f32 [%r3], {%f1, %f2, %f3, %f4, %f5, %f6, %f7, %f8}, 16;
+        bar.warp.sync -1;
+        shl.b32 %r4, %r1, 5;
+        add.u32 %r4, %r3, %r4;
+        mul.wide.u32 %rd2, %r1, 32;
+        add.s64 %rd2, %rd1, %rd2;
+        ld.shared.v4.f32 {%f1, %f2, %f3, %f4}, [%r4];
+        ld.shared.v4.f32 {%f5, %f6, %f7, %f8}, [%r4+16];
+        st.global.v4.f32 [%rd2], {%f1, %f2, %f3, %f4};
+        st.global.v4.f32 [%rd2+16], {%f5, %f6, %f7, %f8};)");
+}
+
+TEST_CASE("wmma of tf32: 16 x 8 and 8 x 16 elements, and sums that are stored by their shape") {
+    const std::vector<float> out = run(wmma_product("m16n16k8"), std::vector<float>(256), 32);
+    for (std::size_t i = 0; i < 256; ++i) CHECK(out[i] == (i == 16 * 11 + 6 ? 6.5F : 0.5F));
+    // Where sums lie is another matter for each shape.
+    CHECK(run(wmma_product("m16n16k16"), std::vector<float>(256), 32)[16 * 11 + 6] == 0.5F);
+}
+
 TEST_CASE("matrix instructions want the whole warp") {
     const std::string text = kernel(
         "setp.lt.u32 %p1, %r1, 31;\n@!%p1 bra out;\nmov.u32 %r3, 0;\n"

@@ -30,6 +30,7 @@ const instruction_table& all_instructions() {
         add_memory_barrier_instructions(result);
         add_tensor_copy_instructions(result);
         add_matrix_instructions(result);
+        add_fragment_instructions(result);
         add_warpgroup_instructions(result);
         return result;
     }();

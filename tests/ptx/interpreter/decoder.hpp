@@ -179,6 +179,7 @@ void add_memory_barrier_instructions(instruction_table& table);
 bool decode_copy(decoder& d, instruction& to);
 void add_tensor_copy_instructions(instruction_table& table);
 void add_matrix_instructions(instruction_table& table);
+void add_fragment_instructions(instruction_table& table);
 void add_warpgroup_instructions(instruction_table& table);
 
 }  // namespace ptx

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Matrix instructions of a warp: ldmatrix, stmatrix, mma.sync and wmma.
+// Matrix instructions of a warp: ldmatrix, stmatrix and mma.sync; wmma is in fragments.cpp.
 #include "collective.hpp"
 #include "memory_access.hpp"
 #include "multiply.hpp"
@@ -161,132 +161,12 @@ void decode_multiply(decoder& d, instruction& to) {
                             : &multiply<sum_type::float32>;
 }
 
-// --- wmma: where lanes hold what is not said, so it is anything here, and 16 x 16 elements of two bytes are there twice
-
-/// Which element of 256 lane `lane` holds as number k of 8, in an order that nobody could guess.
-constexpr std::size_t fragment_element(std::size_t lane, std::size_t k) {
-    return (lane * 8 + k) * 77 % 256;
-}
-
-/// o[1]: address, o[2]: pitch in elements. detail: rows of memory run along rows of the fragment (A) or of k (B).
-bool load_fragment(warp& w, const instruction& i, lane_mask m, group& g) {
-    if (!whole_warp_is_here(w, m, g)) return false;
-    const std::uint64_t pitch = uniform(w, i.o[2], m);
-    std::array<std::uint16_t, 256> values{};
-    for (std::size_t row = 0; row < 16; ++row) {
-        for (std::size_t column = 0; column < 16; ++column) {
-            const std::uint64_t at =
-                address_of(w, i, 1, 0) + 2 * (i.detail[0] != 0 ? row * pitch + column : column * pitch + row);
-            std::memcpy(&values[row * 16 + column], reach<2>(w, 0, space::shared, at, access::read), 2);
-        }
-    }
-    if (address_of(w, i, 1, 0) % 32 != 0 || pitch % 8 != 0)
-        w.fail(0, "has an address or a pitch that is not aligned");
-    for (std::size_t lane = 0; lane < warp_lanes; ++lane) {
-        for (std::size_t k = 0; k < 8; ++k) {
-            const std::uint32_t pair = values[fragment_element(lane, 2 * k % 8)] |
-                                       std::uint32_t{values[fragment_element(lane, (2 * k + 1) % 8)]} << 16;
-            write_lane(w, i.list[k], static_cast<int>(lane), pair);
-        }
-    }
-    return true;
-}
-void read_fragment(const warp& w, const operand* words, std::array<std::uint16_t, 256>& to) {
-    for (std::size_t lane = 0; lane < warp_lanes; ++lane) {
-        for (std::size_t k = 0; k < 8; ++k) {
-            to[fragment_element(lane, k)] = static_cast<std::uint16_t>(
-                read_lane(w, words[k / 2], static_cast<int>(lane)) >> (16 * (k % 2)));
-        }
-    }
-}
-/// list: sums, A, B, addends, 8 each. Fragments of A are rows of k, of B as well: rows of k, then columns.
-bool multiply_fragments(warp& w, const instruction& i, lane_mask m, group& g) {
-    if (!whole_warp_is_here(w, m, g)) return false;
-    std::array<std::uint16_t, 256> a{}, b{}, columns{};
-    read_fragment(w, i.list.data() + 8, a);
-    read_fragment(w, i.list.data() + 16, b);
-    for (std::size_t k = 0; k < 256; ++k) columns[k % 16 * 16 + k / 16] = b[k];
-    std::array<float, 256> c{};
-    for (std::size_t lane = 0; lane < warp_lanes; ++lane) {
-        for (std::size_t k = 0; k < 8; ++k) {
-            c[fragment_element(lane, k)] = std::bit_cast<float>(
-                static_cast<std::uint32_t>(read_lane(w, i.list[24 + k], static_cast<int>(lane))));
-        }
-    }
-    multiply_add(static_cast<multiplicand>(i.detail[0]), static_cast<multiplicand>(i.detail[0]), 16, 16, 16,
-                 reinterpret_cast<const std::byte*>(a.data()),
-                 reinterpret_cast<const std::byte*>(columns.data()), c.data(), false, architecture_of(w));
-    for (std::size_t lane = 0; lane < warp_lanes; ++lane) {
-        for (std::size_t k = 0; k < 8; ++k) {
-            write_lane(w, i.list[k], static_cast<int>(lane),
-                       std::bit_cast<std::uint32_t>(c[fragment_element(lane, k)]));
-        }
-    }
-    return true;
-}
-bool store_fragment(warp& w, const instruction& i, lane_mask m, group& g) {
-    if (!whole_warp_is_here(w, m, g)) return false;
-    const std::uint64_t pitch = uniform(w, i.o[2], m);
-    for (std::size_t lane = 0; lane < warp_lanes; ++lane) {
-        for (std::size_t k = 0; k < 8; ++k) {
-            const std::size_t row = fragment_element(lane, k) / 16, column = fragment_element(lane, k) % 16;
-            const std::uint64_t at =
-                address_of(w, i, 1, 0) + 4 * (i.detail[0] != 0 ? row * pitch + column : column * pitch + row);
-            const auto value = static_cast<std::uint32_t>(read_lane(w, i.list[k], static_cast<int>(lane)));
-            std::memcpy(reach<4>(w, static_cast<int>(lane), space::shared, at, access::write), &value, 4);
-        }
-    }
-    return true;
-}
-void decode_fragments(decoder& d, instruction& to) {
-    const std::string_view what = d.one_of({"load", "store", "mma"});
-    const bool is_b = d.option("b");
-    if (!is_b) d.one_of({"a", "d"});
-    if (!d.option("sync") || !d.option("aligned")) d.fail("expected .sync.aligned");
-    if (!d.option("m16n16k16")) return;
-    if (what == "mma") {
-        // The fragments know how memory lay.
-        if (d.one_of({"row", "col"}).empty() || d.one_of({"row", "col"}).empty()) d.fail("expected orders");
-        if (d.type() != "f32") return;
-        to.detail[0] = static_cast<std::int32_t>(multiplicand::f16);
-        if (d.option("bf16")) {
-            d.option("bf16");
-            to.detail[0] = static_cast<std::int32_t>(multiplicand::bf16);
-        }
-        if (!d.option("f32")) return;
-        for (std::size_t k = 0; k < 4; ++k) {
-            const std::vector<operand> words = d.elements(k, 4);
-            // bfloat16 has 4 words of A and B.
-            if (words.size() != 8 && !(words.size() == 4 && k % 3 != 0))
-                d.fail("another number of registers");
-            to.list.insert(to.list.end(), words.begin(), words.end());
-            to.list.resize(8 * (k + 1));
-        }
-        to.try_run = &multiply_fragments;
-        return;
-    }
-    const bool loads = what == "load";
-    to.detail[0] = d.one_of({"row", "col"}) == "row" ? 1 : 0;
-    const std::string_view type = d.type();
-    if (d.space_option() != space::shared) return;
-    to.list = d.elements(loads ? 0 : 1, 4);
-    if (to.list.size() != 8 && to.list.size() != 4) return;
-    d.address(loads ? 1 : 0, to, 1, space::shared);
-    to.o[2] = d.value(2, 4);
-    if (loads && (type == "f16" || type == "bf16")) {
-        to.list.resize(8);
-        to.try_run = &load_fragment;
-    }
-    if (!loads && type == "f32") to.try_run = &store_fragment;
-}
-
 }  // namespace
 
 void add_matrix_instructions(instruction_table& table) {
     table["ldmatrix"] = [](decoder& d, instruction& to) { decode_matrices(d, to, true); };
     table["stmatrix"] = [](decoder& d, instruction& to) { decode_matrices(d, to, false); };
     table["mma"] = &decode_multiply;
-    table["wmma"] = &decode_fragments;
 }
 
 }  // namespace ptx

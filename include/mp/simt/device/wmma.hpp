@@ -61,18 +61,26 @@ public:
     __device__ __forceinline__ void multiply_fragments(Sums& sums, const A& a, const B& b) const {
         nvcuda::wmma::mma_sync(sums, a, b, sums);
     }
+#define MP_STORE_8(Shape)                                                                                 \
+    asm volatile("wmma.store.d.sync.aligned.row." Shape                                                   \
+                 ".shared.f32 [%0], {%1, %2, %3, %4, %5, %6, %7, %8}, %9;"                                \
+                 :                                                                                        \
+                 : "r"(shared_address(to.offset)), "f"(x[0]), "f"(x[1]), "f"(x[2]), "f"(x[3]), "f"(x[4]), \
+                   "f"(x[5]), "f"(x[6]), "f"(x[7]), "r"(pitch)                                            \
+                 : "memory")
     /// Stores the sums row after row; pointer and pitch as for loading.
     template <class Sums>
     __device__ __forceinline__ void store_fragment(shared_pointer<float> to, const Sums& sums,
                                                    int pitch) const {
         const float(&x)[8] = sums.x;
-        asm volatile(
-            "wmma.store.d.sync.aligned.row.m16n16k16.shared.f32 [%0], {%1, %2, %3, %4, %5, %6, %7, %8}, %9;"
-            :
-            : "r"(shared_address(to.offset)), "f"(x[0]), "f"(x[1]), "f"(x[2]), "f"(x[3]), "f"(x[4]),
-              "f"(x[5]), "f"(x[6]), "f"(x[7]), "r"(pitch)
-            : "memory");
+        // Which lane holds which sum may depend on the shape.
+        if constexpr (std::is_same_v<Sums, wmma_sums<tfloat32>>) {
+            MP_STORE_8("m16n16k8");
+        } else {
+            MP_STORE_8("m16n16k16");
+        }
     }
+#undef MP_STORE_8
 
 private:
     // <mma.h> loads from addresses of any kind: element by element where ptxas does not see that the memory is shared.
