@@ -3,6 +3,8 @@
 // others. A piece has as many bytes as the smallest access to its page of 1024 bytes had.
 #pragma once
 
+#include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -63,6 +65,36 @@ public:
         page& it = pages_[index];
         if (it.shift > shift) refine(it, shift);
         return it;
+    }
+
+    /// Calls f(page, piece, offset) for pieces of at most `most` bytes.
+    template <class Function>
+    void for_pieces(std::size_t begin, std::size_t bytes, std::size_t most, Function f) {
+        for (std::size_t done = 0; done < bytes;) {
+            const std::size_t offset = begin + done;
+            std::size_t step =
+                offset == 0 ? most : std::min(most, std::size_t{1} << std::countr_zero(offset));
+            while (step > bytes - done) step /= 2;
+            page& of = at(offset, static_cast<std::uint8_t>(std::countr_zero(step)));
+            const std::size_t first = offset % page_bytes >> of.shift;
+            for (std::size_t k = 0; k < step >> of.shift; ++k) f(of, first + k, offset + (k << of.shift));
+            done += step;
+        }
+    }
+    /// Calls f(stamp, writes, offset) for all accesses that are remembered.
+    template <class Function>
+    void for_stamps(Function f) const {
+        for (std::size_t index = 0; index < pages_.size(); ++index) {
+            const page& of = pages_[index];
+            if (of.shift == page::untouched) continue;
+            for (std::size_t k = 0; k < of.pieces(); ++k) {
+                const std::size_t offset = index * page_bytes + (k << of.shift);
+                if (of.writes && of.writes[k] != 0) f(of.writes[k], true, offset);
+                for (std::size_t slot = 0; of.reads && slot < 2; ++slot) {
+                    if (of.reads[2 * k + slot] != 0) f(of.reads[2 * k + slot], false, offset);
+                }
+            }
+        }
     }
 
 private:

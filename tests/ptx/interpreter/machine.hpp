@@ -237,7 +237,7 @@ struct cluster {
 
 /// Runs a kernel to its end. Throws failure.
 void launch(program& code, std::string_view entry, const launch_configuration& shape,
-            const std::vector<std::byte>& parameters);
+            const std::vector<std::byte>& parameters, const stream_position& in_stream = {});
 /// Lanes times instructions that have been run by this process.
 std::uint64_t executed_instructions();
 

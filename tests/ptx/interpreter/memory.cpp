@@ -52,6 +52,12 @@ bool global_memory::free(std::uint64_t address) {
     return true;
 }
 
+void global_memory::free_all() {
+    allocations_.clear();
+    allocated_ = 0;
+    last_ = nullptr;
+}
+
 allocation* global_memory::find(std::uint64_t address, std::size_t bytes) {
     if (last_ != nullptr && address - last_->begin < last_->size &&
         address - last_->begin + bytes <= last_->size) {

@@ -46,6 +46,7 @@ public:
     std::uint64_t allocate(std::size_t size, bool is_constant = false);
     /// False where nothing has been allocated at the address.
     bool free(std::uint64_t address);
+    void free_all();
     /// What has `bytes` bytes at the address, or null.
     allocation* find(std::uint64_t address, std::size_t bytes);
     /// As if `bytes` had been written there by the host.

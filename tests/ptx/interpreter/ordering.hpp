@@ -3,10 +3,12 @@
 // that multiplies for a warp, and for each barrier object the unit whose copies it counts. An access has happened before
 // what an agent does if it is the agent's own, or the agent knows a clock of its maker that is not less. Barriers, barrier
 // objects, and fences with atomic accesses hand that knowledge on; all else that two agents do to the same bytes, and one
-// of them writes, is a race. Clocks never go back, so whatever an earlier launch did is below the clock at which this began.
+// of them writes, is a race. Clocks never go back, so whatever an earlier launch did is below the clock at which this began;
+// it has happened, unless it is of another stream and nothing orders the two (streams.hpp).
 #pragma once
 
 #include "history.hpp"
+#include "streams.hpp"
 
 #include <cstdint>
 #include <map>
@@ -66,6 +68,8 @@ private:
 /// What the clusters of a launch have in common.
 struct launch_order {
     std::uint32_t begin = 0;
+    std::uint32_t since = 0;                     ///< what was before this clock has happened
+    const stream_position* in_stream = nullptr;  ///< what was before `begin` has, but for what is beside it
     std::vector<std::pair<std::uint32_t, std::uint32_t>>
         clusters{};                                     ///< when each began, and its first block
     std::unordered_map<const void*, known> released{};  ///< by address, what atomic stores hand on

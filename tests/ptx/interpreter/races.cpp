@@ -26,16 +26,17 @@ void history::refine(page& it, std::uint8_t shift) {
     it.shift = shift;
 }
 
-namespace {
-
-std::string line_text(const program& code, std::int32_t line) {
-    for (const auto& [name, it] : code.functions) {
+std::string line_text(const function& entry, std::uint32_t behind) {
+    const std::int32_t line = entry.source->body_line + static_cast<std::int32_t>(behind);
+    for (const auto& [name, it] : entry.owner->functions) {
         for (const instruction& i : it.code) {
             if (i.line == line) return std::to_string(line) + " (" + std::string(i.text) + ")";
         }
     }
     return std::to_string(line);
 }
+
+namespace {
 
 /// When the cluster began that ran at this time, and its first block.
 std::pair<std::uint32_t, std::uint32_t> cluster_of(const cluster& all, std::uint32_t clock) {
@@ -59,10 +60,16 @@ std::string agent_text(const cluster& all, std::uint32_t clock, std::uint32_t ag
 [[noreturn]] void fail_race(const warp& w, int lane, const place& at, access how, stamp other,
                             bool other_writes, std::string_view why) {
     const cluster& all = *w.in->in;
-    const std::int32_t line = all.entry->source->body_line + static_cast<std::int32_t>(line_of(other));
-    w.fail(lane, std::string(how == access::read ? "reads" : "writes") + " memory that " +
-                     agent_text(all, clock_of(other), agent_of(other)) + (other_writes ? " wrote" : " read") +
-                     " in line " + line_text(*all.code, line) + ", " + std::string(why) + ": byte " +
+    std::string who;
+    if (!at.is_shared && clock_of(other) < all.in_launch->begin) {
+        const stream_position& here = *all.in_launch->in_stream;
+        who = here.beside_text(other, other_writes) + ", and nothing orders that before this launch on " +
+              stream_text(here.stream) + " (a race between streams)";
+    } else {
+        who = agent_text(all, clock_of(other), agent_of(other)) + (other_writes ? " wrote" : " read") +
+              " in line " + line_text(*all.entry, line_of(other)) + ", " + std::string(why);
+    }
+    w.fail(lane, std::string(how == access::read ? "reads" : "writes") + " memory that " + who + ": byte " +
                      std::to_string(at.offset) + (at.is_shared ? " of shared memory" : " of its allocation"));
 }
 constexpr std::string_view unordered = "and nothing orders the two (a race)";
@@ -87,6 +94,7 @@ struct view {
         if (clock < since) return true;
         const std::uint32_t agent = agent_of(other);
         if (clock >= all.begin) return agent == self || clock <= by.seen[agent];
+        if (clock < all.in_launch->begin) return all.in_launch->in_stream->work_beside(clock) == nullptr;
         return is_known_elsewhere(all, by, other);
     }
     /// Also for units beside the threads, of a write.
@@ -101,7 +109,7 @@ struct view {
 };
 
 std::uint32_t since(const cluster& all, const place& at) {
-    return at.is_shared ? all.begin : all.in_launch->begin;
+    return at.is_shared ? all.begin : all.in_launch->since;
 }
 
 void remember_read(stamp* reads, stamp now, const view& from) {
@@ -111,8 +119,13 @@ void remember_read(stamp* reads, stamp now, const view& from) {
         reads[0] = now;
     } else if (from.has_happened(reads[1])) {
         reads[1] = now;
+    } else if (clock_of(reads[1]) < from.all.in_launch->begin &&
+               clock_of(reads[0]) < from.all.in_launch->begin) {
+        reads[1] = now;  // one reader of each launch is enough
     }
 }
+
+constexpr std::size_t unit_piece = 16;
 
 std::uint8_t shift_of(std::size_t bytes) {
     return static_cast<std::uint8_t>(std::countr_zero(bytes));
@@ -156,58 +169,44 @@ void note_access(warp& w, int lane, const place& at, std::size_t bytes, access h
     }
 }
 
-namespace {
-
-/// Calls f(page, piece) for pieces of at most 16 bytes.
-template <class Function>
-void for_pieces(const place& at, std::size_t bytes, Function f) {
-    for (std::size_t done = 0; done < bytes;) {
-        const std::size_t offset = at.offset + done;
-        std::size_t step =
-            std::min<std::size_t>(16, offset == 0 ? 16 : std::size_t{1} << std::countr_zero(offset));
-        while (step > bytes - done) step /= 2;
-        history::page& page = at.accesses->at(offset, shift_of(step));
-        const std::size_t first = offset % history::page_bytes >> page.shift;
-        for (std::size_t k = first; k < first + (step >> page.shift); ++k) f(page, k);
-        done += step;
-    }
-}
-
-}  // namespace
-
 void note_unit(const warp& w, int lane, const place& at, std::size_t bytes, access how, const knowledge& by,
                stamp now) {
     const cluster& all = *w.in->in;
     const view mine{all, by, since(all, at), most_agents};
-    for_pieces(at, bytes, [&](history::page& page, std::size_t k) {
-        if (page.writes) {
-            const stamp write = page.writes[k];
-            if (!mine.has_happened(write)) fail_race(w, lane, at, how, write, true, unordered);
-            if (!mine.is_fenced(write)) fail_race(w, lane, at, how, write, true, unfenced);
-        }
-        if (how == access::read) {
-            if (now != 0) remember_read(page.read_stamps() + 2 * k, now, mine);
-            return;
-        }
-        if (page.reads) {
-            for (int slot = 0; slot < 2; ++slot) {
-                const stamp read = page.reads[2 * k + static_cast<std::size_t>(slot)];
-                if (!mine.has_happened(read)) fail_race(w, lane, at, how, read, false, unordered);
-            }
-        }
-        if (now != 0) page.write_stamps()[k] = now;
-    });
+    at.accesses->for_pieces(at.offset, bytes, unit_piece,
+                            [&](history::page& page, std::size_t k, std::size_t) {
+                                if (page.writes) {
+                                    const stamp write = page.writes[k];
+                                    if (!mine.has_happened(write))
+                                        fail_race(w, lane, at, how, write, true, unordered);
+                                    if (!mine.is_fenced(write))
+                                        fail_race(w, lane, at, how, write, true, unfenced);
+                                }
+                                if (how == access::read) {
+                                    if (now != 0) remember_read(page.read_stamps() + 2 * k, now, mine);
+                                    return;
+                                }
+                                if (page.reads) {
+                                    for (int slot = 0; slot < 2; ++slot) {
+                                        const stamp read = page.reads[2 * k + static_cast<std::size_t>(slot)];
+                                        if (!mine.has_happened(read))
+                                            fail_race(w, lane, at, how, read, false, unordered);
+                                    }
+                                }
+                                if (now != 0) page.write_stamps()[k] = now;
+                            });
 }
 
 void note_done(const place& at, std::size_t bytes, access how, stamp now) {
-    for_pieces(at, bytes, [&](history::page& page, std::size_t k) {
-        if (how == access::read) {
-            page.read_stamps()[2 * k + 1] = now;
-            return;
-        }
-        page.write_stamps()[k] = now;
-        if (page.reads) page.reads[2 * k] = page.reads[2 * k + 1] = 0;
-    });
+    at.accesses->for_pieces(at.offset, bytes, unit_piece,
+                            [&](history::page& page, std::size_t k, std::size_t) {
+                                if (how == access::read) {
+                                    page.read_stamps()[2 * k + 1] = now;
+                                    return;
+                                }
+                                page.write_stamps()[k] = now;
+                                if (page.reads) page.reads[2 * k] = page.reads[2 * k + 1] = 0;
+                            });
 }
 
 }  // namespace ptx

@@ -166,7 +166,7 @@ std::uint64_t executed_instructions() {
 }
 
 void launch(program& code, std::string_view entry, const launch_configuration& shape,
-            const std::vector<std::byte>& parameters) {
+            const std::vector<std::byte>& parameters, const stream_position& in_stream) {
     cluster all;
     all.entry = &code.find(entry);
     all.code = &code;
@@ -176,6 +176,8 @@ void launch(program& code, std::string_view entry, const launch_configuration& s
     all.random = random_source(shape.seed);
     launch_order order_of_launch;
     order_of_launch.begin = code.memory.clock + 1;
+    order_of_launch.since = in_stream.since(order_of_launch.begin);
+    order_of_launch.in_stream = &in_stream;
     all.in_launch = &order_of_launch;
     const std::uint32_t blocks = shape.grid[0] * shape.grid[1] * shape.grid[2];
     std::vector<std::uint32_t> order(blocks / shape.cluster);

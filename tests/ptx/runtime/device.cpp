@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <string_view>
 
 namespace ptx::runtime {
@@ -30,6 +31,15 @@ constexpr error_text error_texts[] = {
     {cudaErrorInvalidClusterSize, "cudaErrorInvalidClusterSize", "cluster misconfiguration"},
     {cudaErrorStreamCaptureUnsupported, "cudaErrorStreamCaptureUnsupported",
      "operation not permitted when stream is capturing"},
+    {cudaErrorStreamCaptureUnjoined, "cudaErrorStreamCaptureUnjoined", "capturing stream has unjoined work"},
+    {cudaErrorStreamCaptureIsolation, "cudaErrorStreamCaptureIsolation",
+     "dependency created on uncaptured work in another stream"},
+    {cudaErrorStreamCaptureMerge, "cudaErrorStreamCaptureMerge",
+     "operation would result in a merge of separate capture sequences"},
+    {cudaErrorCapturedEvent, "cudaErrorCapturedEvent",
+     "operation not permitted on an event last recorded in a capturing stream"},
+    {cudaErrorNotReady, "cudaErrorNotReady", "device not ready"},
+    {cudaErrorInvalidResourceHandle, "cudaErrorInvalidResourceHandle", "invalid resource handle"},
     {cudaErrorNotSupported, "cudaErrorNotSupported", "operation not supported"},
     {cudaErrorIllegalState, "cudaErrorIllegalState",
      "the operation cannot be performed in the present state"},
@@ -160,6 +170,16 @@ cudaError_t cudaGetDevice(int* to) {
 cudaError_t cudaSetDevice(int device) {
     return device == 0 ? cudaSuccess : report(cudaErrorInvalidDevice);
 }
+cudaError_t cudaDeviceReset() {
+    device_state& it = state();
+    for (const auto& binary : it.binaries) binary->loaded.reset();
+    for (auto& [host, kernel] : it.kernels) kernel.most_dynamic_shared = shared_without_asking;
+    it.order = std::make_unique<device_order>();
+    it.memory.free_all();
+    it.last = it.sticky = cudaSuccess;
+    it.failure.clear();
+    return cudaSuccess;
+}
 cudaError_t cudaDeviceGetAttribute(int* to, cudaDeviceAttr what, int) {
     switch (what) {
         case cudaDevAttrMultiProcessorCount:
@@ -188,7 +208,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* to, int) {
     to->minor = architecture() % 10;
     to->multiProcessorCount = multiprocessors;
     to->totalGlobalMem = memory_bytes;
-    to->sharedMemPerBlock = 48 << 10;
+    to->sharedMemPerBlock = shared_without_asking;
     to->sharedMemPerBlockOptin = shared_per_block();
     to->warpSize = 32;
     to->maxThreadsPerBlock = 1024;

@@ -106,6 +106,7 @@ cudaError_t report(cudaError_t status) {
 
 void break_device(std::string_view message) {
     std::fprintf(stderr, "interpreted device: %.*s\n", static_cast<int>(message.size()), message.data());
+    state().failure = message;
     state().sticky = cudaErrorLaunchFailure;
     state().last = cudaErrorLaunchFailure;
 }

@@ -65,13 +65,10 @@ cudaError_t launch_kernel(kernel* it, launch_configuration shape, void** argumen
         }
         // Tensor maps lie at multiples of 64 bytes, which a vector does not promise; addresses in the window do.
         shape.seed = seed();
-        return enqueue(stream, [&code, name = it->name, shape, parameters] {
-            if (state().sticky != cudaSuccess) return;
-            try {
-                launch(code, name, shape, parameters);
-            } catch (const failure& error) {
-                break_device(error.what());
-            }
+        return enqueue(stream, [&code, &entry, it, shape, parameters](CUstream_st& in) {
+            state().order->run(in, it->name, &entry, code.memory.clock, [&](const stream_position& where) {
+                launch(code, it->name, shape, parameters, where);
+            });
         });
     } catch (const failure& error) {
         break_device(error.what());

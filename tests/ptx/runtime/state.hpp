@@ -4,30 +4,15 @@
 #pragma once
 
 #include "../interpreter/machine.hpp"
+#include "order.hpp"
 
 #include <cuda_runtime_api.h>
 
-#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
-
-/// What a stream and a graph are behind their handles.
-struct CUstream_st {
-    bool is_capturing = false;
-    std::vector<std::function<void()>> captured{};
-};
-struct CUgraph_st {
-    std::vector<std::function<void()>> work{};
-};
-struct CUgraphExec_st {
-    std::vector<std::function<void()>> work{};
-};
-struct CUevent_st {
-    double seconds = 0;
-};
 
 namespace ptx::runtime {
 
@@ -37,10 +22,12 @@ struct fat_binary {
     std::unique_ptr<program> loaded{};
 };
 
+inline constexpr int shared_without_asking = 48 << 10;
+
 struct kernel {
     fat_binary* in = nullptr;
     std::string name{};
-    int most_dynamic_shared = 48 << 10;
+    int most_dynamic_shared = shared_without_asking;
 };
 
 struct device_state {
@@ -49,7 +36,8 @@ struct device_state {
     std::unordered_map<const void*, kernel> kernels{};  ///< by the host's function
     cudaError_t last = cudaSuccess;
     cudaError_t sticky = cudaSuccess;
-    CUstream_st default_stream{};
+    std::string failure{};  ///< why all calls fail
+    std::unique_ptr<device_order> order = std::make_unique<device_order>();
 };
 
 device_state& state();
@@ -68,8 +56,10 @@ inline int shared_per_block() {
 }
 inline constexpr std::size_t memory_bytes = std::size_t{16} << 30;
 
-/// Does the work now, or when the graph is launched that the stream is recorded into.
-cudaError_t enqueue(cudaStream_t stream, std::function<void()> work);
+/// Does the work now, or when the graph is launched that the stream is recorded into. A failure breaks the device.
+cudaError_t enqueue(cudaStream_t stream, graph_work work);
+/// Does it now.
+void run_work(const graph_work& work, CUstream_st& in);
 CUstream_st& stream_of(cudaStream_t stream);
 
 }  // namespace ptx::runtime
