@@ -4,6 +4,7 @@
 #include <gpu/loss_scaling_checks.hpp>
 
 #include <mp/cuda.hpp>
+#include <mp/cuda/launch_kernel.hpp>
 
 #include <mp/bfloat16.hpp>
 #include <mp/convert/convert.hpp>
@@ -14,7 +15,9 @@
 #include <doctest/doctest.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <limits>
+#include <numeric>
 #include <random>
 #include <span>
 #include <string>
@@ -223,6 +226,38 @@ TEST_CASE("device_buffer, streams and events") {
     CHECK(b.to_host(moved) == std::vector<int>(3));
     CHECK_THROWS_AS(mp::device_buffer<char>(std::size_t{1} << 60), mp::cuda_error);
     CHECK_NOTHROW(mp::convert(first, std::span<const float>{}, std::span<mp::half>{}));
+}
+
+/// Turns the order of 64 numbers around, by way of more shared memory than a kernel has unless that is said.
+struct turn_around_kernel {
+    static constexpr int threads = 64;
+    static constexpr std::size_t shared_bytes = 60 << 10;
+    int* values;
+
+    template <class Thread>
+    MP_HOST_DEVICE void operator()(Thread thread) const {
+        const mp::simt::shared_pointer<int> room{static_cast<std::uint32_t>(shared_bytes - 256)};
+        const int i = thread.index();
+        thread.store(room + i, thread.load(values + i));
+        thread.sync_block();
+        thread.store(values + i, thread.load(room + (threads - 1 - i)));
+    }
+};
+
+TEST_CASE("launches that need much shared memory work again when the device has been reset") {
+    std::vector<int> numbers(64), turned(64);
+    std::iota(numbers.begin(), numbers.end(), 0);
+    std::iota(turned.rbegin(), turned.rend(), 0);
+    static_cast<void>(cudaGetLastError());  // of other tests
+    for (const bool reset : {false, true}) {
+        if (reset) mp::check_cuda(cudaDeviceReset(), "cudaDeviceReset");
+        mp::unique_cuda_stream stream;
+        mp::device_buffer<int> buffer(stream, numbers);
+        const mp::simt::launch_size size{.blocks = 1, .shared_bytes = turn_around_kernel::shared_bytes};
+        launch("turn_around", stream.get(), size, turn_around_kernel{buffer.data()});
+        CHECK(buffer.to_host(stream) == turned);
+        CHECK(cudaPeekAtLastError() == cudaSuccess);
+    }
 }
 
 TEST_SUITE_BEGIN("no device needed");
