@@ -34,10 +34,11 @@ inline constexpr mp::storage_order orders[2] = {mp::storage_order::row_major,
 inline constexpr std::ptrdiff_t aligned_lines = -1;
 
 /// A matrix that begins `shift` elements behind a multiple of 64 bytes, with `padding` elements between its
-/// lines, which are NaN and must stay as they are.
+/// lines, which are NaN and must stay as they are. Kernels that are watched do not even read them.
 template <class Value>
 struct matrix {
     std::vector<Value> values;
+    gpu_test::forbidden_surroundings surroundings;
     mp::matrix_view<Value> view;
 
     template <class Draw>
@@ -54,6 +55,7 @@ struct matrix {
         for (std::ptrdiff_t i = 0; i < rows; ++i) {
             for (std::ptrdiff_t j = 0; j < columns; ++j) view(i, j) = Value(draw());
         }
+        surroundings.add(values, view);
     }
     matrix(const matrix&) = delete;
     matrix& operator=(const matrix&) = delete;

@@ -35,8 +35,8 @@ inline constexpr layout layouts[] = {{},
                                      {mp::storage_order::column_major, 0, 0},
                                      {mp::storage_order::column_major, 2, 1}};
 
-/// A matrix with its elements, in a layout; what lies around the elements keeps a value that it is checked
-/// for.
+/// A matrix with its elements, in a layout. What lies around the elements keeps a value that it is checked for, and kernels
+/// that are watched must not touch it.
 template <class Value>
 class matrix {
 public:
@@ -47,6 +47,7 @@ public:
         std::size_t skipped = 0;
         while (reinterpret_cast<std::uintptr_t>(memory_.data() + skipped) % 128 != 0) ++skipped;
         view.data = memory_.data() + skipped + how.shift;
+        surroundings_.add(memory_, view);
     }
     matrix(const matrix&) = delete;
     matrix& operator=(const matrix&) = delete;
@@ -84,6 +85,7 @@ private:
         return static_cast<std::size_t>((rows + how.padding) * (columns + how.padding) + how.shift) + 128;
     }
     std::vector<Value> memory_;
+    forbidden_surroundings surroundings_;
 
 public:
     mp::matrix_view<Value> view;

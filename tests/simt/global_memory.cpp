@@ -272,6 +272,32 @@ TEST_CASE("accesses beside what was added are found, with the distance") {
     CHECK_FALSE(error_of(checker, [=](auto thread) { thread.store(all + thread.index(), 1.0F); }));
 }
 
+TEST_CASE("forbidden memory must not be touched, and memory that nobody has told of may be") {
+    std::vector<float> values(100);
+    float* const all = values.data();
+    memory_checker checker;
+    // Rows of 19 floats, and two between them.
+    for (std::ptrdiff_t row = 0; row < 4; ++row)
+        checker.add_forbidden(std::span(all + 21 * row + 19, 2), "padding");
+    const auto read_at = [&](std::ptrdiff_t i, auto value) {
+        return error_of(checker, [=](auto thread) {
+            if (thread.index() == 9)
+                static_cast<void>(thread.load(reinterpret_cast<const decltype(value)*>(all + i)));
+        });
+    };
+    for (const std::ptrdiff_t at : {0, 18, 21, 84, 99}) CHECK_FALSE(read_at(at, 0.0F));
+    for (const std::ptrdiff_t at : {19, 41, 83}) {
+        const auto error = read_at(at, 0.0F);
+        REQUIRE(error);
+        CHECK(error->violation() == kernel_violation::bounds);
+        CHECK(contains(
+            *error, ": reads 4 bytes of global memory, in \"padding\" (8 bytes), which no thread may touch"));
+    }
+    CHECK(read_at(18, 0.0));  // its second half
+    checker.remove(all + 19);
+    CHECK_FALSE(read_at(18, 0.0));
+}
+
 TEST_CASE("memory of the executor is unwritten, without its padding") {
     memory_checker checker;
     const mp::simulated_gpu<mp::arch::sm_80> gpu{.checker = &checker};

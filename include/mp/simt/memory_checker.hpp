@@ -25,7 +25,8 @@ namespace mp::simt {
 ///    block, of a cluster, and of different blocks. Barriers order those that meet there; a fence_device()
 ///    before an atomic operation orders with an atomic operation at the same address that comes later and a
 ///    fence_device() after it; the end of a kernel orders everything.
-///  - As soon as memory has been added, threads may touch nothing else.
+///  - As soon as memory has been added, threads may touch nothing else; what is added as forbidden they may not touch at
+///    all.
 ///  - What is added as unwritten has to be written before it is read. Memory that the library allocates for
 ///    the executor (workspaces, tensors) is added so by itself, and its padding must not be touched.
 ///
@@ -48,6 +49,11 @@ public:
     void add_unwritten(std::span<Value, Extent> memory, std::string name = {}) {
         ranges_->add(memory.data(), memory.size_bytes(), std::move(name), false);
         ranges_->close();
+    }
+    /// Memory that no thread may touch, as what lies between the rows of a matrix. Others may still be touched.
+    template <class Value, std::size_t Extent>
+    void add_forbidden(std::span<Value, Extent> memory, std::string name = {}) {
+        ranges_->add(memory.data(), memory.size_bytes(), std::move(name), true, true);
     }
     /// The host has written here.
     void note_written(const void* begin, std::size_t bytes) { ranges_->note_written(begin, bytes); }
@@ -83,6 +89,7 @@ private:
         std::uintptr_t end;
         std::string name;
         std::vector<unsigned char> written;  ///< 1 for bytes that somebody wrote; empty where all are
+        bool is_forbidden;
 
         [[nodiscard]] std::string text(std::uintptr_t begin) const {
             return (name.empty() ? "a memory" : "\"" + name + "\"") + " (" + std::to_string(end - begin) +
@@ -92,7 +99,8 @@ private:
 
     class known_ranges {
     public:
-        void add(const void* memory, std::size_t bytes, std::string name, bool written) {
+        void add(const void* memory, std::size_t bytes, std::string name, bool written,
+                 bool is_forbidden = false) {
             if (bytes == 0) return;
             const std::uintptr_t begin = address_of(memory);
             // What was here before is gone.
@@ -100,8 +108,9 @@ private:
             last_bytes_ = 0;
             if (at == all_.end()) at = all_.lower_bound(begin);
             while (at != all_.end() && at->first < begin + bytes) at = all_.erase(at);
-            all_.emplace(begin, range{begin + bytes, std::move(name),
-                                      std::vector<unsigned char>(written ? std::size_t{0} : bytes)});
+            all_.emplace(begin,
+                         range{begin + bytes, std::move(name),
+                               std::vector<unsigned char>(written ? std::size_t{0} : bytes), is_forbidden});
         }
         /// From now on nothing outside may be touched.
         void close() { closed_ = true; }
@@ -124,11 +133,17 @@ private:
         }
         [[nodiscard]] std::string outside(const void* memory, std::size_t bytes) const {
             const std::uintptr_t begin = address_of(memory);
-            auto at = containing(begin);
-            if (at != all_.end() && begin + bytes <= at->second.end) return {};
-            if (at != all_.end()) return "that reach beyond the end of " + at->second.text(at->first);
-            if (!closed_ && !is_padding(begin)) return {};
+            const auto at = containing(begin);
+            if (at != all_.end()) {
+                if (at->second.is_forbidden) return text_of_forbidden(at);
+                if (begin + bytes <= at->second.end) return {};
+                return "that reach beyond the end of " + at->second.text(at->first);
+            }
             const auto next = all_.upper_bound(begin);
+            if (next != all_.end() && next->second.is_forbidden && begin + bytes > next->first) {
+                return text_of_forbidden(next);
+            }
+            if (!closed_ && !is_padding(begin)) return {};
             const bool has_before = next != all_.begin();
             const std::uintptr_t behind =
                 has_before ? begin - std::prev(next)->second.end : ~std::uintptr_t{};
@@ -168,11 +183,15 @@ private:
             return const_cast<known_ranges*>(this)->containing(address);
         }
 
+        [[nodiscard]] static std::string text_of_forbidden(map::const_iterator it) {
+            return "in " + it->second.text(it->first) + ", which no thread may touch";
+        }
         /// Whether it is between the end of a memory and a multiple of what allocations are multiples of.
         [[nodiscard]] bool is_padding(std::uintptr_t address) const {
             constexpr std::uintptr_t line = 256;
             const auto next = all_.upper_bound(address);
-            return next != all_.begin() && address < (std::prev(next)->second.end + line - 1) / line * line;
+            return next != all_.begin() && !std::prev(next)->second.is_forbidden &&
+                   address < (std::prev(next)->second.end + line - 1) / line * line;
         }
 
         map all_;
