@@ -38,7 +38,6 @@ bool device_order::is_open(const CUstream_st* it) const {
 }
 
 void device_order::prepare(CUstream_st& it) {
-    it.knows.join(host_);
     if (it.number == 0) {
         it.knows.join(closed_);
         for (const line& other : lines_) {
@@ -51,6 +50,7 @@ void device_order::prepare(CUstream_st& it) {
 
 stream_position device_order::begin(CUstream_st& in) {
     prepare(in);
+    // What the host has waited for is in no list any more.
     stream_position where{in.number};
     for (std::uint32_t number = 0; number < lines_.size(); ++number) {
         const line& other = lines_[number];

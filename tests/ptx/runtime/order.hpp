@@ -91,7 +91,7 @@ public:
     void close(CUstream_st& it);
     [[nodiscard]] bool is_open(const CUstream_st* it) const;
 
-    /// Tells a stream what its next work is behind, by the rules of the default stream and because of the host.
+    /// Tells a stream what its next work is behind by the rules of the default stream.
     void prepare(CUstream_st& it);
     /// Calls run(position) for a launch or a copy, which makes the clock go on, and remembers it.
     template <class Run>
