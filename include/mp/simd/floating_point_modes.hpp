@@ -4,6 +4,7 @@
 #pragma once
 
 #include <mp/config.hpp>
+#include <mp/simd/processor.hpp>
 
 #include <cstdint>
 #if !defined(__SSE2__) && !defined(__aarch64__)
@@ -12,9 +13,23 @@
 
 namespace mp::detail::inline MP_ISA_NAMESPACE {
 
+/// Clears the upper halves of vector registers after a kernel. As long as something is in them, processors of Intel take up
+/// to fifty times as long for the instructions of SSE, of which the rest of a program is made. Compilers clear them where
+/// a function ends, but not so g++ with -O0, -O1, -Og and -Os.
+inline void clear_upper_halves() noexcept {
+#if MP_X86_TARGETS && !defined(__clang__)
+    if (processor_instruction_set() < instruction_set::avx2) return;
+    __asm__ volatile("vzeroupper"
+                     :
+                     :
+                     : "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9",
+                       "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15");
+#endif
+}
+
 /// While it lives, float and double arithmetic of the calling thread rounds to nearest even, honours
-/// subnormal numbers and raises no signals; then everything is as before, flags included. For threads that
-/// were started by a thread with other modes, too, since they inherit them.
+/// subnormal numbers and raises no signals; then everything is as before, flags included, and the upper halves of
+/// registers are clear. For threads that were started by a thread with other modes, too, since they inherit them.
 ///
 /// The x87 unit is set to 53 bits, the precision of double. Then every result in the range of double is the
 /// double next to the exact one. A float made of it by storing it is the float next to the exact result, too:
@@ -65,7 +80,10 @@ private:
         const std::uint32_t wanted = (before_ & flags) | all_masked;
         if (before_ != wanted) __asm__ volatile("ldmxcsr %0" : : "m"(wanted) : "memory");
     }
-    ~default_floating_point_modes() { __asm__ volatile("ldmxcsr %0" : : "m"(before_) : "memory"); }
+    ~default_floating_point_modes() {
+        clear_upper_halves();
+        __asm__ volatile("ldmxcsr %0" : : "m"(before_) : "memory");
+    }
 
 private:
     // MXCSR: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 1, 10.2.3.
@@ -122,7 +140,10 @@ public:
 /// In place of default_floating_point_modes for instructions that look at no mode and raise nothing: reading the
 /// modes takes longer than a few elements do.
 struct any_floating_point_modes {
-    any_floating_point_modes() noexcept {}  // so that an object is used
+    any_floating_point_modes() noexcept {}
+    ~any_floating_point_modes() { clear_upper_halves(); }
+    any_floating_point_modes(const any_floating_point_modes&) = delete;
+    any_floating_point_modes& operator=(const any_floating_point_modes&) = delete;
 };
 
 /// f() in the default modes, for arithmetic on a few numbers in the midst of a caller's.

@@ -52,6 +52,7 @@ MP_ALWAYS_INLINE void map_binary16_vector(Value* out, Operand... operands) {
 
 template <class Operation, class Value, class... Operand>
 void map_binary16(Value* out, std::size_t count, Operand... operands) noexcept {
+    const any_floating_point_modes modes;
     std::size_t i = 0;
     for (; i + 4 * half_lanes <= count; i += 4 * half_lanes) {
         map_binary16_vector<Operation>(out + i, operand_from(operands, i)...);
