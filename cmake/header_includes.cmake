@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: MIT
+
+# mp_read_includes(<folder> <header>)
+#
+# Puts into the global property `includes <header>` which of our headers a header includes, directly or not: above all
+# code and outside of #if, so that their names are there wherever it uses them.
+function(mp_read_includes folder header)
+  get_property(known GLOBAL PROPERTY "includes ${header}" SET)
+  if(known)
+    return()
+  endif()
+  set(includes "")
+  set(conditions 0)
+  file(STRINGS "${folder}/${header}" lines REGEX "^([a-zA-Z]|# *(include|if|endif))")
+  foreach(line IN LISTS lines)
+    if(line MATCHES "^# *if")
+      math(EXPR conditions "${conditions} + 1")
+    elseif(line MATCHES "^# *endif")
+      math(EXPR conditions "${conditions} - 1")
+    elseif(NOT line MATCHES "^#")
+      break()
+    elseif(conditions EQUAL 0 AND line MATCHES "^# *include <(mp/[^>]+[.]hpp)>")
+      set(included "${CMAKE_MATCH_1}")
+      mp_read_includes("${folder}" "${included}")
+      get_property(further GLOBAL PROPERTY "includes ${included}")
+      list(APPEND includes "${included}" ${further})
+    endif()
+  endforeach()
+  list(REMOVE_DUPLICATES includes)
+  set_property(GLOBAL PROPERTY "includes ${header}" "${includes}")
+endfunction()
