@@ -11,10 +11,9 @@ namespace portability {
 namespace {
 
 constexpr std::size_t length = 1543;
-const mp::cpu exec{1, mp::instruction_set::portable};
 
 template <class T>
-void add_conversions(report& to, const std::string& name) {
+void add_array_conversions(report& to, const std::string& name) {
     const std::vector<float> floats = hard_floats(length, 11);
     std::vector<double> doubles(length);
     generator random(13);
@@ -30,29 +29,30 @@ void add_conversions(report& to, const std::string& name) {
     for (int round = 0; round < 9; ++round) {
         const mp::projection p{static_cast<mp::rounding>(round), static_cast<mp::saturation>(round % 3), 12,
                                0x5b3};
-        mp::convert(exec, floats, values, p);
+        mp::convert(portable_cpu, floats, values, p);
         in.add_code(values);
-        mp::convert(exec, doubles, values, p);
+        mp::convert(portable_cpu, doubles, values, p);
         in.add_code(values);
     }
-    mp::convert(exec, floats, values);
+    mp::convert(portable_cpu, floats, values);
     in.add_code(values);
-    mp::convert(exec, doubles, values);
+    mp::convert(portable_cpu, doubles, values);
     in.add_code(values);
-    mp::convert_stochastic(exec, floats, values, 99);
+    mp::convert_stochastic(portable_cpu, floats, values, 99);
     in.add_code(values);
     to.add(name + ".convert_from", in);
     const std::vector<T> all = codes<T>(length);
     std::vector<float> wide(all.size());
     std::vector<double> wider(all.size());
-    mp::convert(exec, all, wide);
-    mp::convert(exec, all, wider);
+    mp::convert(portable_cpu, all, wide);
+    mp::convert(portable_cpu, all, wider);
     out.add(wide);
     out.add(wider);
     std::vector<mp::half> halves(all.size());
-    mp::convert(exec, all, halves);
+    mp::convert(portable_cpu, all, halves);
     out.add_code(halves);
-    mp::convert(exec, all, halves, {.round = mp::rounding::upward, .saturate = mp::saturation::finite});
+    mp::convert(portable_cpu, all, halves,
+                {.round = mp::rounding::upward, .saturate = mp::saturation::finite});
     out.add_code(halves);
     to.add(name + ".convert_to", out);
 
@@ -66,21 +66,21 @@ void add_conversions(report& to, const std::string& name) {
         ranges.add(it.exponents);
         ranges.add(it.flushed_fraction());
     };
-    add_range(mp::report_range<T>(exec, floats));
-    add_range(mp::report_range<T>(exec, doubles));
-    add_range(mp::convert_and_report(exec, floats, values));
+    add_range(mp::report_range<T>(portable_cpu, floats));
+    add_range(mp::report_range<T>(portable_cpu, doubles));
+    add_range(mp::convert_and_report(portable_cpu, floats, values));
     ranges.add_code(values);
     to.add(name + ".range_report", ranges);
 }
 
 template <class T>
-void add_arithmetic(report& to, const std::string& name) {
+void add_array_arithmetic(report& to, const std::string& name) {
     std::vector<T> a(length);
     std::vector<T> b(length);
     std::vector<T> c(length);
-    mp::convert(exec, hard_floats(length, 21), a);
-    mp::convert(exec, plain_floats(length, 22), b);
-    mp::convert(exec, plain_floats(length, 23, 100, 50), c);
+    mp::convert(portable_cpu, hard_floats(length, 21), a);
+    mp::convert(portable_cpu, plain_floats(length, 22), b);
+    mp::convert(portable_cpu, plain_floats(length, 23, 100, 50), c);
     std::vector<T> out(length);
     const auto add = [&](const char* operation, auto f) {
         f();
@@ -88,36 +88,36 @@ void add_arithmetic(report& to, const std::string& name) {
         sum.add(out);
         to.add(name + ".array_" + operation, sum);
     };
-    add("add", [&] { mp::add(exec, a, b, out); });
-    add("subtract", [&] { mp::subtract(exec, a, b, out); });
-    add("multiply", [&] { mp::multiply(exec, a, b, out); });
-    add("divide", [&] { mp::divide(exec, a, b, out); });
-    add("fma", [&] { mp::fma(exec, a, b, c, out); });
-    add("scale", [&] { mp::scale(exec, b[7], a, out); });
+    add("add", [&] { mp::add(portable_cpu, a, b, out); });
+    add("subtract", [&] { mp::subtract(portable_cpu, a, b, out); });
+    add("multiply", [&] { mp::multiply(portable_cpu, a, b, out); });
+    add("divide", [&] { mp::divide(portable_cpu, a, b, out); });
+    add("fma", [&] { mp::fma(portable_cpu, a, b, c, out); });
+    add("scale", [&] { mp::scale(portable_cpu, b[7], a, out); });
     add("axpy", [&] {
         out = c;
-        mp::axpy(exec, b[3], a, out);
+        mp::axpy(portable_cpu, b[3], a, out);
     });
-    add("minimum", [&] { mp::minimum(exec, a, b, out); });
-    add("maximum", [&] { mp::maximum(exec, a, b, out); });
-    add("clamp", [&] { mp::clamp(exec, a, mp::round_to<T>(-1.5F), mp::round_to<T>(2.5F), out); });
-    add("negate", [&] { mp::negate(exec, a, out); });
-    add("abs", [&] { mp::abs(exec, a, out); });
-    add("sqrt", [&] { mp::sqrt(exec, a, out); });
+    add("minimum", [&] { mp::minimum(portable_cpu, a, b, out); });
+    add("maximum", [&] { mp::maximum(portable_cpu, a, b, out); });
+    add("clamp", [&] { mp::clamp(portable_cpu, a, mp::round_to<T>(-1.5F), mp::round_to<T>(2.5F), out); });
+    add("negate", [&] { mp::negate(portable_cpu, a, out); });
+    add("abs", [&] { mp::abs(portable_cpu, a, out); });
+    add("sqrt", [&] { mp::sqrt(portable_cpu, a, out); });
     if constexpr (!std::same_as<T, float>) {
-        add("exp", [&] { mp::exp(exec, a, out); });
-        add("log", [&] { mp::log(exec, a, out); });
-        add("tanh", [&] { mp::tanh(exec, a, out); });
-        add("rsqrt", [&] { mp::rsqrt(exec, a, out); });
-        add("sigmoid", [&] { mp::sigmoid(exec, a, out); });
+        add("exp", [&] { mp::exp(portable_cpu, a, out); });
+        add("log", [&] { mp::log(portable_cpu, a, out); });
+        add("tanh", [&] { mp::tanh(portable_cpu, a, out); });
+        add("rsqrt", [&] { mp::rsqrt(portable_cpu, a, out); });
+        add("sigmoid", [&] { mp::sigmoid(portable_cpu, a, out); });
     }
     checksum sums;
     for (const mp::summation how : {mp::summation::in_float, mp::summation::in_double}) {
-        sums.add(mp::sum(exec, b, how));
-        sums.add(mp::sum(exec, c, how));
-        sums.add(mp::dot(exec, b, c, how));
+        sums.add(mp::sum(portable_cpu, b, how));
+        sums.add(mp::sum(portable_cpu, c, how));
+        sums.add(mp::dot(portable_cpu, b, c, how));
     }
-    sums.add(mp::norm(exec, c));
+    sums.add(mp::norm(portable_cpu, c));
     to.add(name + ".array_sums", sums);
 }
 
@@ -126,13 +126,14 @@ void add_packed(report& to, const std::string& name) {
     checksum sum;
     mp::packed_array<T> packed(length);
     for (const mp::rounding round : {mp::rounding::nearest_even, mp::rounding::upward}) {
-        mp::pack(exec, hard_floats(length, 31), packed, {.round = round, .saturate = mp::saturation::finite});
+        mp::pack(portable_cpu, hard_floats(length, 31), packed,
+                 {.round = round, .saturate = mp::saturation::finite});
         for (std::size_t i = 0; i < length; ++i) sum.add_code(T(packed[i]));
         std::vector<float> floats(length);
-        mp::unpack(exec, packed, floats);
+        mp::unpack(portable_cpu, packed, floats);
         sum.add(floats);
         std::vector<mp::bfloat16> numbers(length);
-        mp::unpack(exec, packed, numbers);
+        mp::unpack(portable_cpu, packed, numbers);
         sum.add(numbers);
     }
     to.add(name + ".packed_array", sum);
@@ -142,19 +143,19 @@ void add_packed(report& to, const std::string& name) {
 
 void add_array_checksums(report& to) {
     // One format of each kind; each costs some seconds of compile time.
-    add_conversions<mp::half>(to, "half");
-    add_arithmetic<float>(to, "float");
-    add_arithmetic<mp::half>(to, "half");
+    add_array_conversions<mp::half>(to, "half");
+    add_array_arithmetic<float>(to, "float");
+    add_array_arithmetic<mp::half>(to, "half");
     add_packed<mp::float6_e3m2fn>(to, "float6_e3m2fn");
 #if !defined(MP_FEW_CHECKSUMS)
-    add_conversions<mp::bfloat16>(to, "bfloat16");
-    add_conversions<mp::tfloat32>(to, "tfloat32");
-    add_conversions<mp::float8_e4m3fn>(to, "float8_e4m3fn");
-    add_conversions<mp::float8_e5m2fnuz>(to, "float8_e5m2fnuz");
-    add_conversions<mp::float8_e8m0fnu>(to, "float8_e8m0fnu");
-    add_conversions<mp::float4_e2m1fn>(to, "float4_e2m1fn");
-    add_arithmetic<mp::bfloat16>(to, "bfloat16");
-    add_arithmetic<mp::float8_e4m3fn>(to, "float8_e4m3fn");
+    add_array_conversions<mp::bfloat16>(to, "bfloat16");
+    add_array_conversions<mp::tfloat32>(to, "tfloat32");
+    add_array_conversions<mp::float8_e4m3fn>(to, "float8_e4m3fn");
+    add_array_conversions<mp::float8_e5m2fnuz>(to, "float8_e5m2fnuz");
+    add_array_conversions<mp::float8_e8m0fnu>(to, "float8_e8m0fnu");
+    add_array_conversions<mp::float4_e2m1fn>(to, "float4_e2m1fn");
+    add_array_arithmetic<mp::bfloat16>(to, "bfloat16");
+    add_array_arithmetic<mp::float8_e4m3fn>(to, "float8_e4m3fn");
     add_packed<mp::float4_e2m1fn>(to, "float4_e2m1fn");
     add_packed<mp::float6_e2m3fn>(to, "float6_e2m3fn");
 #endif

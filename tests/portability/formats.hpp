@@ -3,6 +3,7 @@
 #pragma once
 
 #include <mp/bfloat16.hpp>
+#include <mp/executor.hpp>
 #include <mp/float4.hpp>
 #include <mp/float6.hpp>
 #include <mp/float8.hpp>
@@ -17,6 +18,9 @@
 #include <type_traits>
 
 namespace portability {
+
+/// Kernels of all instruction sets give the same bits; other platforms have only these.
+inline constexpr mp::cpu portable_cpu{1, mp::instruction_set::portable};
 
 template <class T>
 struct named {

@@ -15,8 +15,6 @@ namespace portability {
 
 namespace {
 
-const mp::cpu exec{1, mp::instruction_set::portable};
-
 template <class Policy>
 void add_policy(report& to, const std::string& name, const Policy& policy) {
     mp::scale_state_of<Policy> state = mp::initial_scale_state(policy);
@@ -88,24 +86,24 @@ void add_scaling_checksums(report& to) {
         unscaled.add(out);
     };
     for (const float inverse : {1.0F, 0x1.5p-20F, 0x1p-120F, 3.3F}) {
-        add(mp::unscale_and_check(exec, floats, out, inverse));
-        add(mp::check_finite(exec, floats, inverse));
+        add(mp::unscale_and_check(portable_cpu, floats, out, inverse));
+        add(mp::check_finite(portable_cpu, floats, inverse));
         std::vector<mp::half> halves(floats.size());
-        mp::convert(exec, floats, halves);
-        add(mp::unscale_and_check(exec, halves, out, inverse));
+        mp::convert(portable_cpu, floats, halves);
+        add(mp::unscale_and_check(portable_cpu, halves, out, inverse));
     }
     to.add("unscale_and_check", unscaled);
 
     checksum tensors;
     const std::vector<float> plain = plain_floats(3001, 93);
-    tensors.add(mp::amax(exec, plain));
-    tensors.add(mp::amax(exec, floats));
+    tensors.add(mp::amax(portable_cpu, plain));
+    tensors.add(mp::amax(portable_cpu, floats));
     std::vector<mp::float8_e4m3fn> quantized(plain.size());
     for (const float scale : {0.37F, 64.0F, 1.0F / 3.0F}) {
-        mp::quantize_with_scale(exec, plain, quantized, scale);
+        mp::quantize_with_scale(portable_cpu, plain, quantized, scale);
         tensors.add(quantized);
         std::vector<float> back(plain.size());
-        mp::dequantize_with_scale(exec, quantized, back, scale);
+        mp::dequantize_with_scale(portable_cpu, quantized, back, scale);
         tensors.add(back);
     }
     for (const float amax : {1.0F, 0.1F, 777.5F, 0x1p-140F}) {
@@ -117,7 +115,7 @@ void add_scaling_checksums(report& to) {
 
     checksum statistics;
     for (const mp::tensor_statistics& it :
-         {mp::measure_statistics(exec, plain), mp::measure_logarithms(exec, plain)}) {
+         {mp::measure_statistics(portable_cpu, plain), mp::measure_logarithms(portable_cpu, plain)}) {
         statistics.add(it.count);
         for (const double x :
              {it.mean, it.squares, it.lowest, it.highest, it.least_magnitude, it.deviation()}) {
@@ -129,7 +127,7 @@ void add_scaling_checksums(report& to) {
     checksum accumulated;
     mp::gradient_accumulator accumulator(plain.size());
     for (const float scale : {1024.0F, 768.0F, 3.0F}) {
-        accumulator.add(exec, mp::scaled_gradient(plain, scale));
+        accumulator.add(portable_cpu, mp::scaled_gradient(plain, scale));
     }
     const mp::scaled_gradient<float> sum_of_all = accumulator.gradient();
     for (const float x : sum_of_all.values_with_scale()) accumulated.add(x);

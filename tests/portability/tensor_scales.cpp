@@ -22,8 +22,6 @@ namespace portability {
 
 namespace {
 
-const mp::cpu exec{1, mp::instruction_set::portable};
-
 void add_decision(checksum& to, const mp::layerwise_decision& decision) {
     to.add(decision.factor);
     to.add(decision.wanted);
@@ -41,24 +39,25 @@ void add_layers(report& to, const std::string& name, const mp::layerwise_options
         mp::scaled_tensor<std::vector<T>> gradient{std::vector<T>(701), 4.0F};
         const std::vector<float> start = plain_floats(gradient.values.size(), 200 + iteration,
                                                       99 + static_cast<std::uint32_t>(3 * iteration), 11);
-        mp::convert(exec, start, gradient.values);
+        mp::convert(portable_cpu, start, gradient.values);
         if (iteration == 4) gradient.values[300] = std::numeric_limits<T>::infinity();
         for (std::size_t layer = 0; layer < layers; ++layer) {
             std::vector<T> weights(301);
             const std::vector<float> wide =
                 plain_floats(weights.size(), 300 + layer, 108 + 4 * static_cast<std::uint32_t>(layer), 8);
-            mp::convert(exec, wide, weights);
+            mp::convert(portable_cpu, wide, weights);
             mp::layerwise_scaler& scaler = scalers[layer];
             if (layer % 2 == 0) {
                 const double fan_in = 3.0 + 100.0 * static_cast<double>(layer);
-                add_decision(sum, scaler.scale(exec, gradient, weights, fan_in));
+                add_decision(sum, scaler.scale(portable_cpu, gradient, weights, fan_in));
             } else {
-                const mp::tensor_statistics logarithms = mp::measure_logarithms(exec, gradient.values);
+                const mp::tensor_statistics logarithms =
+                    mp::measure_logarithms(portable_cpu, gradient.values);
                 const mp::layerwise_decision decision =
-                    scaler.decide(mp::measure_statistics(exec, gradient.values), gradient.scale,
+                    scaler.decide(mp::measure_statistics(portable_cpu, gradient.values), gradient.scale,
                                   layer == 1 ? &logarithms : nullptr);
                 add_decision(sum, decision);
-                mp::multiply_scale(exec, gradient, decision.factor);
+                mp::multiply_scale(portable_cpu, gradient, decision.factor);
             }
             sum.add(gradient.values);
             sum.add(gradient.scale);
@@ -67,7 +66,7 @@ void add_layers(report& to, const std::string& name, const mp::layerwise_options
             sum.add(scaler.state().limit);
             std::vector<float> unscaled(gradient.values.size());
             const mp::non_finite_report seen =
-                mp::unscale_weight_gradient(exec, gradient.values, unscaled, gradient.scale);
+                mp::unscale_weight_gradient(portable_cpu, gradient.values, unscaled, gradient.scale);
             sum.add(seen.infinities);
             sum.add(unscaled);
         }
@@ -120,10 +119,10 @@ void add_branches(report& to) {
         for (std::uint64_t i = 0; i < 3; ++i) {
             mp::scaled_tensor<std::vector<mp::half>> branch{
                 std::vector<mp::half>(101), static_cast<float>(1U << ((seed * 5 + i * 3) % 11))};
-            mp::convert(exec, plain_floats(101, 400 + 3 * seed + i, 110, 24), branch.values);
+            mp::convert(portable_cpu, plain_floats(101, 400 + 3 * seed + i, 110, 24), branch.values);
             branches.push_back(std::move(branch));
         }
-        sum.add(mp::join_branches(exec, std::span(branches)));
+        sum.add(mp::join_branches(portable_cpu, std::span(branches)));
         for (const auto& branch : branches) sum.add(branch.values);
     }
     to.add("layerwise.join_branches", sum);
@@ -132,24 +131,24 @@ void add_branches(report& to) {
 /// Iterations of a delayed scale: what is seen, what follows from it, and a tensor in eight bits.
 template <class T>
 void add_delayed(report& to, const std::string& name, const mp::delayed_scaling& policy,
-                 std::int32_t length) {
+                 std::int32_t iterations) {
     checksum sum;
-    mp::amax_history history(length);
+    mp::amax_history history(iterations);
     mp::fixed_amax_history<4> fixed;
     generator random(221);
     for (std::uint64_t iteration = 0; iteration < 60; ++iteration) {
         const std::vector<float> values =
             plain_floats(97, 500 + iteration, 60 + static_cast<std::uint32_t>(random.next() % 150), 9);
-        float amax = mp::amax(exec, values);
+        float amax = mp::amax(portable_cpu, values);
         if (iteration % 13 == 5) amax = 0.0F;
         if (iteration % 17 == 7) amax = std::numeric_limits<float>::infinity();
         if (iteration % 19 == 9) amax = std::numeric_limits<float>::quiet_NaN();
         if (iteration % 11 == 3) amax = std::bit_cast<float>(77U);
         std::vector<T> codes(values.size());
-        mp::quantize_with_scale(exec, values, codes, history.scale());
+        mp::quantize_with_scale(portable_cpu, values, codes, history.scale());
         sum.add(codes);
         std::vector<float> back(values.size());
-        mp::dequantize_with_scale(exec, codes, back, history.scale());
+        mp::dequantize_with_scale(portable_cpu, codes, back, history.scale());
         sum.add(back);
         history.record(amax);
         history.record(0.5F);
