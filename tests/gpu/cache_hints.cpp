@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // What the product by wgmma tells the cache of the device.
+// alone: it says that a class of its own is an executor
 #include <mp/gpu/gemm.hpp>
 #include <mp/half.hpp>
 #include <mp/simt.hpp>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include <mp/gpu/prepare.hpp>
+// alone: it says that a class of its own is an executor
 
 #include <mp/gpu/gemm.hpp>
 #include <mp/gpu/gemm_grouped.hpp>
