@@ -4,7 +4,6 @@
 #pragma once
 
 #include <mp/config.hpp>
-#include <mp/simd/processor.hpp>
 
 #include <cstdint>
 #if !defined(__SSE2__) && !defined(__aarch64__)
@@ -18,7 +17,7 @@ namespace mp::detail::inline MP_ISA_NAMESPACE {
 /// a function ends, but not so g++ with -O0, -O1, -Og and -Os.
 inline void clear_upper_halves() noexcept {
 #if MP_X86_TARGETS && !defined(__clang__)
-    if (processor_instruction_set() < instruction_set::avx2) return;
+    if (!__builtin_cpu_supports("avx2")) return;
     __asm__ volatile("vzeroupper"
                      :
                      :
