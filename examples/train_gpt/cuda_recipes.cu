@@ -61,10 +61,17 @@ constexpr recipe recipes[] = {
 #endif
 };
 
+/// Ranks of a machine follow each other, and all machines have as many devices.
+void choose_device(int rank) {
+    int count = 0;
+    mp::check_cuda(cudaGetDeviceCount(&count), "cudaGetDeviceCount");
+    mp::check_cuda(cudaSetDevice(rank % count), "cudaSetDevice");
+}
+
 }  // namespace
 
 gpu find_cuda_device() {
-    return {cuda_device_name(), recipes};
+    return {cuda_device_name(), recipes, choose_device};
 }
 
 }  // namespace examples::train_gpt

@@ -9,6 +9,7 @@
 #include <mp/gpu.hpp>
 #include <mp/loss_scaling.hpp>
 #include <mp/optim.hpp>
+#include <mp/parallel.hpp>
 #include <mp/training.hpp>
 
 #include <algorithm>
@@ -44,17 +45,25 @@ auto device_scaling() {
 ///    between steps: the one of a captured step must not grow;
 ///  - `wait()`, until all that was enqueued is done, and `workspace_bytes()`.
 ///
+/// Ranks exchange gradients between the backward passes and the optimizer: their messages, which know no streams, cannot be
+/// captured, so that steps of several ranks are launched one launch after the other. The communicator takes memory of the device:
+/// see options.hpp.
+///
 /// This is the part to copy.
 template <class Storage, class Policy, class Master, bool Scales,
           mp::precision Computing = mp::precision::off, class Device>
 training_record train_on_device(Device& device, const training_task& task) {
     const auto exec = device.exec();
     using executor = std::remove_const_t<decltype(exec)>;
+    mp::any_communicator& ranks = *task.ranks;
+    const bool alone = ranks.size() == 1;
     gpt<Storage, Policy> model(exec, task.sizes, task.seed);
+    auto of_matrices = model.matrices.parameters(exec);
+    auto of_norms = model.norms.parameters(exec);
+    mp::gradient_reduction reduction(exec, ranks, {.wire = task.wire}, of_matrices, of_norms);
     const auto options = optimizer_options(task);
-    mp::gpu_adamw<executor, Storage, Storage, Master, float> matrices(exec, model.matrices.parameters(exec),
-                                                                      options);
-    mp::gpu_adamw<executor, float> norms(exec, model.norms.parameters(exec), options[plain]);
+    mp::gpu_adamw<executor, Storage, Storage, Master, float> matrices(exec, of_matrices, options);
+    mp::gpu_adamw<executor, float> norms(exec, of_norms, options[plain]);
     mp::gpu_loss_scaler scaler(exec, device_scaling<Scales>());
     const auto schedule = schedule_of(task);
 
@@ -77,12 +86,16 @@ training_record train_on_device(Device& device, const training_task& task) {
 
     training_record record;
     std::uint64_t step = 0;
+    // Of all ranks: a run may go on with fewer ranks that accumulate more.
+    const auto rank = static_cast<std::uint64_t>(ranks.rank()),
+               size = static_cast<std::uint64_t>(ranks.size());
+    const std::uint64_t all_micro_batches = micro_batches * size;
     mp::dynamic_loss_scaler idle(scaling, false);  // what a file has of a run without scaling
     const auto everything = [&](auto& visit) {
         visit.expect("seed", task.seed);
         visit.expect("steps", task.steps);
         visit.expect("sequences", static_cast<std::uint64_t>(task.batch));
-        visit.expect("micro batches", static_cast<std::uint64_t>(task.accumulate));
+        visit.expect("micro batches", all_micro_batches);
         visit.expect("characters", static_cast<std::uint64_t>(task.text->training.size()));
         visit.expect("dropout", task.dropout);
         visit("matrices", matrices);
@@ -93,30 +106,35 @@ training_record train_on_device(Device& device, const training_task& task) {
             visit("scaler", idle);
         }
         visit("layers", model);
+        visit("ranks", reduction);
         visit("step", step);
     };
     if (task.resume && std::filesystem::exists(task.checkpoint)) {
-        mp::load_checkpoint(task.checkpoint, everything);
+        mp::load_checkpoint(ranks, task.checkpoint, everything);
         model.weights_changed();
     }
+    mp::require_same_state(ranks, everything);
     const std::uint64_t first_step = step;
     const std::uint64_t end =
         task.stop_after == 0 ? task.steps : std::min(task.steps, step + task.stop_after);
 
-    // Everything that a step does on the device. Nothing here waits, allocates or looks at a number.
+    // Everything that a step does on the device. Nothing here waits, allocates or looks at a number, but for other ranks.
     const auto everything_of_a_step = [&] {
         mp::training_iteration iteration(scaler, matrices, norms);
         for (std::size_t micro = 0; micro < micro_batches; ++micro) {
-            const std::uint64_t offset = micro * model.dropout_words(task.batch);
+            const std::uint64_t offset = micro * size * model.dropout_words(task.batch);
             model.forward(exec, inputs.device(ids).subspan(micro * tokens, tokens), task.batch,
                           {{.probability = task.dropout,
                             .seed = task.seed + dropout_seed,
                             .offset = offset,
                             .added_offset = inputs.device(words).data()}});
+            const auto overlap = reduction.backward(1.0F, micro + 1 == micro_batches);
             model.backward(exec, inputs.device(labels).subspan(micro * tokens, tokens),
                            losses.values().data() + micro, iteration.scale(),
                            1.0F / static_cast<float>(task.accumulate), micro != 0);
         }
+        reduction.finish();
+        mp::reduce_amax(ranks, model);
         iteration.clip_global_gradient_norm(1.0);
         log.add(losses.values());
         iteration.finish();
@@ -136,9 +154,9 @@ training_record train_on_device(Device& device, const training_task& task) {
     stopwatch all;
     all.start();
     for (; step < end; ++step) {
-        const std::uint64_t number = step * micro_batches;
+        const std::uint64_t number = step * all_micro_batches + rank;
         for (std::size_t micro = 0; micro < micro_batches; ++micro) {
-            batch.draw(task, number + micro);
+            batch.draw(task, number + micro * size);
             const auto at = static_cast<std::ptrdiff_t>(micro * tokens);
             std::copy(batch.ids.begin(), batch.ids.end(), inputs.host(ids).begin() + at);
             std::copy(batch.labels.begin(), batch.labels.end(), inputs.host(labels).begin() + at);
@@ -146,7 +164,7 @@ training_record train_on_device(Device& device, const training_task& task) {
         inputs.host(rate)[0] = schedule.at(step);
         inputs.host(words)[0] = number * model.dropout_words(task.batch);
         inputs.send();
-        captured.run(everything_of_a_step);
+        alone ? captured.run(everything_of_a_step) : everything_of_a_step();
         model.weights_changed();
 
         const bool last = step + 1 == end;
@@ -164,7 +182,7 @@ training_record train_on_device(Device& device, const training_task& task) {
         }
         if (!task.checkpoint.empty() && (last || (step + 1) % task.checkpoint_every == 0)) {
             ++step;  // the next one to be done
-            mp::save_checkpoint(task.checkpoint, everything);
+            mp::save_checkpoint(ranks, task.checkpoint, everything);
             --step;
         }
         task.after_step(record.losses.empty() ? "loss on the device"
@@ -172,11 +190,12 @@ training_record train_on_device(Device& device, const training_task& task) {
     }
     device.wait();
     all.stop();
+    mean_over_ranks(ranks, record.losses);
 
     record.parameters = model.parameter_count();
     record.seconds.all = all.seconds();
-    record.tokens_per_second =
-        static_cast<double>(end - first_step) * static_cast<double>(micro_batches * tokens) / all.seconds();
+    record.tokens_per_second = static_cast<double>(end - first_step) *
+                               static_cast<double>(all_micro_batches * tokens) / all.seconds();
     record.memory = {
         .weights = model.matrices.weights().size_bytes() + model.norms.weights().size_bytes(),
         .gradients = model.matrices.gradients().size_bytes() + model.norms.gradients().size_bytes(),
@@ -185,7 +204,7 @@ training_record train_on_device(Device& device, const training_task& task) {
         .activations = model.activation_bytes(),
         .workspace = device.workspace_bytes()};
     record.sample = sample(device.beside(), model, task);
-    if (!task.weights.empty()) save_weights(task.weights, model);
+    if (!task.weights.empty() && ranks.rank() == 0) save_weights(task.weights, model);
     return record;
 }
 

@@ -66,6 +66,7 @@ void write_losses(const std::string& path, const std::vector<result>& results) {
 /// Trains and, on rank 0, says what came out.
 void train_and_tell(options chosen, const gpu& device, mp::any_communicator& ranks) {
     const bool tells = ranks.rank() == 0;
+    if (ranks.size() > 1) device.choose(ranks.rank());
     const std::vector<const recipe*> recipes = recipes_of(chosen, device.recipes);
     chosen.task.ranks = &ranks;
     const corpus text(read_text(chosen.text), chosen.task.sizes.context);
@@ -123,7 +124,8 @@ int run(std::span<const std::string_view> arguments) {
     if (chosen.device == train_gpt::device::cuda) device = find_cuda_device();
     if (chosen.device == train_gpt::device::simulated) device = simulated_gpu();
     if (chosen.ranks == 0) {
-        run_on_mpi([&](mp::any_communicator& ranks) { train_and_tell(chosen, device, ranks); });
+        run_on_mpi(chosen.device == train_gpt::device::cuda,
+                   [&](mp::any_communicator& ranks) { train_and_tell(chosen, device, ranks); });
     } else if (chosen.ranks == 1) {
         mp::single_rank alone;
         mp::any_communicator ranks(alone);

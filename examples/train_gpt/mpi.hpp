@@ -10,6 +10,10 @@
 #if defined(MP_EXAMPLE_MPI)
 #include <mp/interop/mpi.hpp>
 
+#if defined(OPEN_MPI) && __has_include(<mpi-ext.h>)
+#include <mpi-ext.h>
+#endif
+
 #include <cstdio>
 #include <exception>
 #endif
@@ -17,12 +21,24 @@
 namespace examples::train_gpt {
 
 #if defined(MP_EXAMPLE_MPI)
+/// Whether messages may lie in the memory of a CUDA device, as far as is known.
+inline bool mpi_takes_device_memory() {
+#if defined(MPIX_CUDA_AWARE_SUPPORT)
+    return MPIX_Query_cuda_support() == 1;
+#else
+    return true;
+#endif
+}
+
 /// Calls train(ranks) in every process. One that fails ends the others.
 template <class Train>
-void run_on_mpi(const Train& train) {
+void run_on_mpi(bool device_memory, const Train& train) {
     int level = MPI_THREAD_SINGLE;
     mp::check_mpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &level), "MPI_Init_thread");
     try {
+        if (device_memory && !mpi_takes_device_memory()) {
+            throw user_error("--ranks mpi: this MPI does not take the memory of CUDA devices");
+        }
         mp::mpi_communicator world(MPI_COMM_WORLD);
         mp::any_communicator ranks(world);
         train(ranks);
@@ -34,7 +50,7 @@ void run_on_mpi(const Train& train) {
 }
 #else
 template <class Train>
-void run_on_mpi(const Train& /*train*/) {
+void run_on_mpi(bool /*device_memory*/, const Train& /*train*/) {
     throw user_error("--ranks is 'mpi', and this program was built where there is no MPI");
 }
 #endif

@@ -50,7 +50,8 @@ run was killed and resumed.
   --seed N            of the weights and of the order of the text (1)
   --threads N         the results do not depend on it (1)
   --ranks N           ranks that train together, each on --batch sequences of its own: threads of this program,
-                      or with mpi the processes that mpirun has started (1)
+                      or with mpi the processes that mpirun has started, each with a device of its machine under
+                      --device cuda, whose memory MPI has to take (1)
   --wire NAME         what gradients are between ranks: as_stored, float32, bfloat16, half, mxfp8
                       (as_stored)
   --shard             ranks share the master weights and moments
@@ -200,8 +201,13 @@ inline options parse_options(std::span<const std::string_view> arguments, option
                          "; it must be a multiple of --heads, which is " + std::to_string(task.sizes.heads));
     }
     if (task.resume && task.checkpoint.empty()) throw user_error("--resume needs --checkpoint");
-    if (result.device != device::cpu && (result.ranks != 1 || task.shard)) {
-        throw user_error("--ranks and --shard are for --device cpu");
+    if (result.device != device::cpu && task.shard) throw user_error("--shard is for --device cpu");
+    if (result.device != device::cpu && task.wire == mp::wire_format::mxfp8) {
+        throw user_error("--wire mxfp8 is for --device cpu");
+    }
+    if (result.device == device::cuda && result.ranks > 1) {
+        throw user_error("--ranks is " + std::to_string(result.ranks) +
+                         "; with --device cuda it must be mpi, of which each process has a device");
     }
     return result;
 }

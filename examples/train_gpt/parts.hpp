@@ -6,6 +6,7 @@
 #include <mp/format/philox.hpp>
 #include <mp/ops/softmax.hpp>
 #include <mp/optim.hpp>
+#include <mp/parallel.hpp>
 #include <mp/training.hpp>
 
 #include <algorithm>
@@ -65,6 +66,22 @@ struct batch_of_text {
             task.batch);
     }
 };
+
+/// The losses of all ranks, whose batches are of one size.
+inline void mean_over_ranks(mp::any_communicator& ranks, std::vector<double>& losses) {
+    const auto size = static_cast<std::size_t>(ranks.size());
+    std::vector<double> all(losses.size() * size);
+    std::copy(losses.begin(), losses.end(), all.begin() + ranks.rank() * std::ssize(losses));
+    std::vector<std::size_t> cuts;
+    for (std::size_t r = 0; r <= size; ++r) cuts.push_back(r * losses.size() * sizeof(double));
+    auto call = ranks.start_gather(std::as_writable_bytes(std::span(all)), cuts);
+    ranks.wait(call);
+    for (std::size_t i = 0; i < losses.size(); ++i) {
+        double sum = 0;
+        for (std::size_t r = 0; r < size; ++r) sum += all[r * losses.size() + i];
+        losses[i] = sum / static_cast<double>(size);
+    }
+}
 
 /// Tokens in the memory of the executor.
 template <class Executor>

@@ -20,22 +20,6 @@
 namespace examples::train_gpt {
 namespace {
 
-/// The losses of all ranks, whose batches are of one size.
-void mean_over_ranks(mp::any_communicator& ranks, std::vector<double>& losses) {
-    const auto size = static_cast<std::size_t>(ranks.size());
-    std::vector<double> all(losses.size() * size);
-    std::copy(losses.begin(), losses.end(), all.begin() + ranks.rank() * std::ssize(losses));
-    std::vector<std::size_t> cuts;
-    for (std::size_t r = 0; r <= size; ++r) cuts.push_back(r * losses.size() * sizeof(double));
-    auto call = ranks.start_gather(std::as_writable_bytes(std::span(all)), cuts);
-    ranks.wait(call);
-    for (std::size_t i = 0; i < losses.size(); ++i) {
-        double sum = 0;
-        for (std::size_t r = 0; r < size; ++r) sum += all[r * losses.size() + i];
-        losses[i] = sum / static_cast<double>(size);
-    }
-}
-
 /// Bytes of master weights on this rank.
 template <class Optimizer>
 std::size_t masters_of(const Optimizer& optimizer) {

@@ -86,6 +86,8 @@ std::span<const recipe> all_recipes();
 struct gpu {
     std::string name;
     std::span<const recipe> recipes;  ///< some of the names of all_recipes()
+    /// Takes one of the machine's devices for a rank, where there are several.
+    void (*choose)(int rank) = [](int) {};
 };
 
 /// The simulated one.

@@ -135,6 +135,31 @@ TEST_CASE("train_gpt: products of 8 bits on a GPU, whose scales are saved with a
     }
 }
 
+TEST_CASE(
+    "train_gpt: two GPUs learn what one does that accumulates, and either goes on from the other's files") {
+    workplace place;
+    for (const std::string recipe : {"amp_fp16", "fp8"}) {
+        CAPTURE(recipe);
+        place.recipe = recipe + " --steps 5 --device simulated";
+        const std::string ranks = "--ranks 2 --accumulate 1 ";
+        REQUIRE(place.train("--losses one.csv").code == 0);
+        REQUIRE(place.train(ranks + "--losses two.csv --checkpoint whole").code == 0);
+        const auto one = place.losses("one.csv");
+        CHECK(std::abs(one.front() - one.back()) > 0.05);
+        // Gradients are a mean of two sums in place of a sum of halves. Bounds as above.
+        const double bound = recipe == "fp8" ? 0.01 : 0.002;
+        CHECK(farthest(one, place.losses("two.csv")) < bound);
+        REQUIRE(place.train(ranks + "--checkpoint parts --stop-after 3 --losses first.csv").code == 0);
+        std::filesystem::copy_file(place.path("parts." + recipe), place.path("half." + recipe));
+        REQUIRE(place.train(ranks + "--checkpoint parts --resume").code == 0);
+        CHECK(content_of(place.path("parts." + recipe)) == content_of(place.path("whole." + recipe)));
+        REQUIRE(place.train("--checkpoint half --resume --losses rest.csv").code == 0);
+        auto joined = place.losses("first.csv");
+        for (const double loss : place.losses("rest.csv")) joined.push_back(loss);
+        CHECK(farthest(one, joined) < bound);
+    }
+}
+
 TEST_CASE("train_gpt: what a device does not do is said in a line") {
     const workplace place;
     const auto error = [&](const std::string& arguments) {
@@ -145,7 +170,10 @@ TEST_CASE("train_gpt: what a device does not do is said in a line") {
     CHECK(error("--device gpu") == "train_gpt: --device is 'gpu'; it must be one of cpu cuda simulated\n");
     CHECK(error("--device simulated --recipe fp32") ==
           "train_gpt: --recipe is 'fp32'; on this device it must be one of amp_fp16 fp8 mxfp8\n");
-    CHECK(error("--device simulated --ranks 2") == "train_gpt: --ranks and --shard are for --device cpu\n");
+    CHECK(error("--device simulated --ranks 2 --shard") == "train_gpt: --shard is for --device cpu\n");
+    CHECK(error("--device simulated --wire mxfp8") == "train_gpt: --wire mxfp8 is for --device cpu\n");
+    CHECK(error("--device cuda --ranks 2")
+              .starts_with("train_gpt: --ranks is 2; with --device cuda it must be mpi"));
     CHECK(error("--dropout 1") == "train_gpt: --dropout is '1'; it must be a number from 0 to below 1\n");
 }
 
