@@ -7,7 +7,7 @@
 // budget sass bfloat16_tiles loop HGMMA most 0 LDL|STL
 // budget sass bfloat16_tiles loop HGMMA most 52 . per 4 HGMMA
 // budget sass bfloat16_tiles function most 0 LDL|STL|CALL.REL.NOINC
-// budget sass bfloat16_tiles function most 3480 .
+// budget sass bfloat16_tiles function most 3500 .
 // budget sass few_rows loop HGMMA most 0 MEMBAR|CCTL|LDL|STL
 // budget sass few_rows loop HGMMA most 44 . per 4 HGMMA
 // budget sass few_rows function most 0 LDL|STL|CALL.REL.NOINC
@@ -15,7 +15,7 @@
 // budget sass integer_tiles loop IGMMA most 0 MEMBAR|CCTL|LDL|STL
 // budget sass integer_tiles loop IGMMA most 48 . per 4 IGMMA
 // budget sass integer_tiles function most 0 LDL|STL|CALL.REL.NOINC
-// budget sass integer_tiles function most 1920 .
+// budget sass integer_tiles function most 1940 .
 // budget ptx end_tile function most 16 cvt.rn.bf16x2.f32
 // budget sass end_tile function least 4 STSM
 // budget sass end_tile function most 98 .
