@@ -118,7 +118,7 @@ training_record train_on_device(Device& device, const training_task& task) {
     const std::uint64_t end =
         task.stop_after == 0 ? task.steps : std::min(task.steps, step + task.stop_after);
 
-    // Everything that a step does on the device. Nothing here waits, allocates or looks at a number, but for other ranks.
+    // Everything that a step does on the device. Nothing here allocates or reads a number, and only messages of ranks wait.
     const auto everything_of_a_step = [&] {
         mp::training_iteration iteration(scaler, matrices, norms);
         for (std::size_t micro = 0; micro < micro_batches; ++micro) {

@@ -48,7 +48,7 @@ void check_scaled_k_groups(std::string_view function, std::ptrdiff_t groups, mat
     }
 }
 
-/// Throws unless groups of k are of whole blocks that share a scale, but for what is left of k at its end. Not for arrays of
+/// Throws unless groups of k begin and end at multiples of the scale block, or at the end of k. Not for arrays of
 /// devices.
 inline void check_group_blocks(std::string_view function, std::span<const std::int32_t> offsets,
                                std::ptrdiff_t k) {

@@ -5,8 +5,8 @@ namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
 
 /// values = Function(operand, value) for runs of `count` floats, `stride` apart, whose operands are `leading` apart.
 ///
-/// The operands are asked for some runs before they are needed: a function of so many instructions does not let the
-/// processor see that far by itself, and no prefetcher follows short runs that lie far apart.
+/// Operands are prefetched 16 runs ahead: the function has too many instructions for out-of-order execution to reach the next
+/// loads, and hardware prefetchers do not follow short runs at a large stride.
 template <class Function, class Value>
 void map_runs_with_operand(float* values, std::ptrdiff_t stride, std::ptrdiff_t runs, std::size_t count,
                            const Value* operands, std::ptrdiff_t leading) {

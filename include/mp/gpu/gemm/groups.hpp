@@ -90,7 +90,7 @@ enum class group_kind : unsigned char {
     rows,    ///< contiguous groups of rows of A and C, each with its own B
     masked,  ///< the first rows of each matrix of a batch
     k,       ///< contiguous groups along k; each has its own C
-    /// The same of whole blocks of k that share a scale, but for what is left of k at its end. Offsets within a block count as
+    /// The same, of groups that begin at multiples of the scale block of k. Offsets within a block count as
     /// its beginning.
     blocks_of_k,
 };
