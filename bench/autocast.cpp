@@ -2,8 +2,8 @@
 // What autocast costs: a static call against the casts and the call by hand (nothing), a call in a region by
 // how its category is found, what the cache of casts saves, what a ledger takes.
 #include <mp/autocast.hpp>
-#include <mp/compat/op_lists.hpp>
 #include <mp/convert.hpp>
+#include <mp/frontends/compat/op_lists.hpp>
 #include <mp/gemm.hpp>
 #include <mp/ops.hpp>
 

@@ -8,7 +8,7 @@
 #include <mp/float8.hpp>
 #include <mp/gemm.hpp>
 #include <mp/half.hpp>
-#include <mp/simd/processor.hpp>
+#include <mp/numbers/simd/processor.hpp>
 
 #include <benchmark/benchmark.h>
 

@@ -4,7 +4,7 @@
 #pragma once
 
 #include <benchmark/benchmark.h>
-#include <mp/detail/csv.hpp>
+#include <mp/arrays/io/csv.hpp>
 
 #include <algorithm>
 #include <cstddef>

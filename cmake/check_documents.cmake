@@ -42,7 +42,7 @@ endforeach()
 
 include("${CMAKE_CURRENT_LIST_DIR}/document_blocks.cmake")
 set(tests "")
-file(GLOB sources "${SOURCE}/tests/documents/*.cpp" "${SOURCE}/tests/cuda/documents.cu")
+file(GLOB sources "${SOURCE}/tests/documents/*.cpp" "${SOURCE}/tests/device/cuda/documents.cu")
 foreach(source IN LISTS sources)
   file(READ "${source}" text)
   string(APPEND tests "${text}")

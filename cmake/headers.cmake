@@ -8,7 +8,7 @@ include("${CMAKE_CURRENT_LIST_DIR}/header_includes.cmake")
 # file includes its header first, so it compiles only if the header stands alone, and then a second time, so the
 # header must be guarded. One that opens the namespace of the target's flags must have included what names it: the
 # macro's own name is a namespace, too, and would be taken silently. The regular expressions are matched against the
-# spelling in the include line, such as mp/format/limits.hpp.
+# spelling in the include line, such as mp/numbers/format/limits.hpp.
 #
 # With CHAINED a file has several headers one after another, of which each includes the one before by itself. So it sees no
 # more than it would alone, and what they all include is read once.

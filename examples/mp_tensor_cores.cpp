@@ -4,8 +4,8 @@
 /// from exact arithmetic. No GPU is needed.
 #include <mp/block_scaled.hpp>
 #include <mp/check.hpp>
+#include <mp/frontends/report/chart.hpp>
 #include <mp/gemm.hpp>
-#include <mp/report/chart.hpp>
 #include <mp/tensor_core.hpp>
 
 #include <algorithm>

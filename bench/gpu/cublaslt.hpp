@@ -4,8 +4,8 @@
 #pragma once
 
 #include <mp/bfloat16.hpp>
-#include <mp/cuda/device_buffer.hpp>
-#include <mp/cuda/stream.hpp>
+#include <mp/device/cuda/device_buffer.hpp>
+#include <mp/device/cuda/stream.hpp>
 #include <mp/float8.hpp>
 #include <mp/half.hpp>
 #include <mp/matrix_view.hpp>

@@ -5,9 +5,9 @@
 /// overflow.
 #pragma once
 
+#include <mp/device/simt/fragments.hpp>
 #include <mp/half.hpp>
-#include <mp/simt/fragments.hpp>
-#include <mp/tensor_core/arch.hpp>
+#include <mp/linalg/tensor_core/arch.hpp>
 
 #include <algorithm>
 #include <cmath>

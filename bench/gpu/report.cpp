@@ -2,9 +2,9 @@
 // Makes tables (results.md) and a page (index.html) of the figures that the programs of this folder have
 // written into a folder: bench_gpu_report FOLDER BUILD, where BUILD is cuda or simulated. The lines of
 // machine.txt, if it is there, say what they were measured on.
-#include <mp/detail/number_text.hpp>
-#include <mp/report/chart.hpp>
-#include <mp/report/html.hpp>
+#include <mp/base/number_text.hpp>
+#include <mp/frontends/report/chart.hpp>
+#include <mp/frontends/report/html.hpp>
 
 #include <algorithm>
 #include <cstdio>

@@ -96,7 +96,7 @@ fi
 program() {
     local path
     if ! $is_bundle; then
-        for path in "$build"/{"bench/gpu/bench_gpu_$1$suffix","bench/gpu/bench_gpu_$1","tests/cuda/$1","tests/$1","examples/$1"}; do
+        for path in "$build"/{"bench/gpu/bench_gpu_$1$suffix","bench/gpu/bench_gpu_$1","tests/device/cuda/$1","tests/$1","examples/$1"}; do
             if [ -x "$path" ] && [ -f "$path" ]; then
                 printf '%s' "$path"
                 return

@@ -4,8 +4,8 @@
 #pragma once
 
 #include <mp/bfloat16.hpp>
-#include <mp/gemm/epilogue.hpp>
-#include <mp/gpu/gemm.hpp>
+#include <mp/device/gpu/gemm.hpp>
+#include <mp/linalg/gemm/epilogue.hpp>
 
 #include <cstddef>
 #include <cstdio>

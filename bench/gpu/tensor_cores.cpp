@@ -2,8 +2,8 @@
 // What tensor cores do where models of them disagree or are silent, question by question (questions.hpp): the
 // program writes every sum with the bits that the device returned and those of mp's model, and prints how
 // often they differ.
+#include <mp/base/bits.hpp>
 #include <mp/bfloat16.hpp>
-#include <mp/detail/bits.hpp>
 #include <mp/float8.hpp>
 #include <mp/half.hpp>
 #include <mp/tfloat32.hpp>

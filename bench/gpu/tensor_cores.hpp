@@ -4,13 +4,13 @@
 /// matrix instruction, with zeros around them, and what the model of mp says that comes out.
 #pragma once
 
-#include <mp/gpu/gemm/plan.hpp>
-#include <mp/gpu/properties.hpp>
+#include <mp/device/gpu/gemm/plan.hpp>
+#include <mp/device/gpu/properties.hpp>
+#include <mp/device/simt/fragments.hpp>
+#include <mp/device/simt/launch_shape.hpp>
+#include <mp/device/simt/matrix_descriptor.hpp>
+#include <mp/device/simt/shared_pointer.hpp>
 #include <mp/half.hpp>
-#include <mp/simt/fragments.hpp>
-#include <mp/simt/launch_shape.hpp>
-#include <mp/simt/matrix_descriptor.hpp>
-#include <mp/simt/shared_pointer.hpp>
 #include <mp/tensor_core.hpp>
 
 #include <array>

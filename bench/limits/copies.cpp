@@ -2,7 +2,7 @@
 // Moves of memory. The vectors go through empty assembly, so that no compiler makes a call of memcpy of the
 // loops.
 #include <mp/config.hpp>
-#include <mp/simd/processor.hpp>
+#include <mp/numbers/simd/processor.hpp>
 
 #include <cstddef>
 #include <cstdint>

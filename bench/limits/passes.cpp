@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Passes over arrays, written by hand for AVX-512: as fast as they get without giving up a bit of the result.
 #include <mp/config.hpp>
-#include <mp/simd/processor.hpp>
+#include <mp/numbers/simd/processor.hpp>
 
 #include <bit>
 #include <cmath>

@@ -2,7 +2,7 @@
 // Multiply-adds from registers alone. In assembly, since nothing else keeps a compiler from removing what
 // nobody needs; with as many accumulators as hide the latency of the instructions.
 #include <mp/config.hpp>
-#include <mp/simd/processor.hpp>
+#include <mp/numbers/simd/processor.hpp>
 
 #include <algorithm>
 #include <array>

@@ -2,8 +2,8 @@
 // Makes a page of the raw figures of the benchmark programs: bench_page --results=FOLDER reads all
 // <program>_<build>.csv there, and writes results.csv, which holds them all, and index.html. --compiler,
 // --generic and --native say what the programs were built with, --avx2 what they were kept to.
-#include <mp/report/chart.hpp>
-#include <mp/report/html.hpp>
+#include <mp/frontends/report/chart.hpp>
+#include <mp/frontends/report/html.hpp>
 
 #include <algorithm>
 #include <chrono>

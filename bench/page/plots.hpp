@@ -3,9 +3,9 @@
 /// The pictures of the page: a strip of ratios, rooflines, and bars.
 #pragma once
 
-#include <mp/detail/number_text.hpp>
-#include <mp/report/chart.hpp>
-#include <mp/report/html.hpp>
+#include <mp/base/number_text.hpp>
+#include <mp/frontends/report/chart.hpp>
+#include <mp/frontends/report/html.hpp>
 
 #include <algorithm>
 #include <array>

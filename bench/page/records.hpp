@@ -3,8 +3,8 @@
 /// The raw figures that benchmark programs write, read back, and what is derived from them.
 #pragma once
 
-#include <mp/detail/csv.hpp>
-#include <mp/detail/number_text.hpp>
+#include <mp/arrays/io/csv.hpp>
+#include <mp/base/number_text.hpp>
 
 #include <algorithm>
 #include <cmath>

@@ -3,8 +3,8 @@
 /// The page on how training scales with ranks.
 #pragma once
 
-#include <mp/report/chart.hpp>
-#include <mp/report/html.hpp>
+#include <mp/frontends/report/chart.hpp>
+#include <mp/frontends/report/html.hpp>
 
 #include <algorithm>
 #include <cmath>

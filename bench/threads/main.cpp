@@ -4,7 +4,7 @@
 //
 //     g++ -std=c++20 -O2 -Iinclude bench/threads/main.cpp -o threads -pthread && ./threads
 #include <mp/gemm.hpp>
-#include <mp/ops/softmax.hpp>
+#include <mp/nn/ops/softmax.hpp>
 #include <mp/thread_pool.hpp>
 
 #include <algorithm>

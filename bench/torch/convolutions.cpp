@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The convolutions that convolutions.py measures beside torch's, as functions of a shared library; float, square
 // kernels. `numbers` are images, channels, height, width, outputs, kernel, padding, stride.
-#include <mp/ops/convolution.hpp>
+#include <mp/nn/ops/convolution.hpp>
 #include <mp/thread_pool.hpp>
 #include <mp/workspace.hpp>
 

@@ -2,7 +2,7 @@
 // The model of examples/train_gpt in float on the ranks of MPI, for bench/torch/ddp.py; on one rank also as it sends its
 // buckets, for bench/ranks. Rank 0 prints a line of JSON.
 #include <mp/autocast.hpp>
-#include <mp/interop/mpi.hpp>
+#include <mp/frontends/interop/mpi.hpp>
 #include <mp/loss_scaling.hpp>
 #include <mp/optim.hpp>
 #include <mp/parallel.hpp>

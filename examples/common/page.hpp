@@ -4,8 +4,8 @@
 #pragma once
 
 #include <mp/config.hpp>
-#include <mp/report/chart.hpp>
-#include <mp/report/html.hpp>
+#include <mp/frontends/report/chart.hpp>
+#include <mp/frontends/report/html.hpp>
 
 #include <string>
 #include <string_view>

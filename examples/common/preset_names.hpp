@@ -3,7 +3,7 @@
 /// The presets of autocast by their names on a command line.
 #pragma once
 
-#include <mp/compat/presets.hpp>
+#include <mp/frontends/compat/presets.hpp>
 
 #include <algorithm>
 #include <span>

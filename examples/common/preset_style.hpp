@@ -4,7 +4,7 @@
 /// float8 as dashes, and training in float as a broad line behind them.
 #pragma once
 
-#include <mp/autocast/region.hpp>
+#include <mp/nn/autocast/region.hpp>
 
 #include <string>
 #include <string_view>

@@ -3,7 +3,7 @@
 /// Several measurements of one number.
 #pragma once
 
-#include <mp/format/operations.hpp>
+#include <mp/numbers/format/operations.hpp>
 
 #include <algorithm>
 #include <string>

@@ -3,7 +3,7 @@
 /// The charts of a training: its loss by epoch, and its loss scale by step.
 #pragma once
 
-#include <mp/report/chart.hpp>
+#include <mp/frontends/report/chart.hpp>
 
 #include <algorithm>
 #include <cmath>

@@ -3,7 +3,7 @@
 /// The command line.
 #pragma once
 
-#include <mp/autocast/name_pattern.hpp>
+#include <mp/nn/autocast/name_pattern.hpp>
 
 #include <algorithm>
 #include <cstddef>

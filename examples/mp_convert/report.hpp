@@ -3,8 +3,8 @@
 /// The losses as a table and as a page.
 #pragma once
 
-#include <mp/report/chart.hpp>
-#include <mp/report/html.hpp>
+#include <mp/frontends/report/chart.hpp>
+#include <mp/frontends/report/html.hpp>
 
 #include <algorithm>
 #include <cmath>

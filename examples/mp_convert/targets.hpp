@@ -3,12 +3,12 @@
 /// The formats that tensors are converted to, and the conversion of some rows of one.
 #pragma once
 
+#include <mp/arrays/io/safetensors.hpp>
 #include <mp/bfloat16.hpp>
 #include <mp/block_scaled.hpp>
 #include <mp/convert.hpp>
 #include <mp/float8.hpp>
 #include <mp/half.hpp>
-#include <mp/interop/safetensors.hpp>
 
 #include <cstddef>
 #include <cstring>

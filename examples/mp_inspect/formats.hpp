@@ -3,8 +3,8 @@
 /// The formats, and what can be asked about them.
 #pragma once
 
-#include <mp/format/describe.hpp>
-#include <mp/format/named_formats.hpp>
+#include <mp/numbers/format/describe.hpp>
+#include <mp/numbers/format/named_formats.hpp>
 #include <mp/p3109.hpp>
 
 #include <algorithm>

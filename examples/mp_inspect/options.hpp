@@ -3,7 +3,7 @@
 /// The command line.
 #pragma once
 
-#include <mp/format/projection.hpp>
+#include <mp/numbers/format/projection.hpp>
 
 #include <unistd.h>
 

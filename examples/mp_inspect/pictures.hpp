@@ -3,7 +3,7 @@
 /// The bits of a number, drawn.
 #pragma once
 
-#include <mp/format/describe.hpp>
+#include <mp/numbers/format/describe.hpp>
 
 #include <cstddef>
 #include <initializer_list>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /// \file
 /// Compares loss scalers on the gradients of a recorded run, before any training.
-#include <mp/report/replay_page.hpp>
+#include <mp/frontends/report/replay_page.hpp>
 
 #include <algorithm>
 #include <cstdio>

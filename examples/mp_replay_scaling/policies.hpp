@@ -3,11 +3,11 @@
 /// The policies that are compared, each with its defaults, and the formats.
 #pragma once
 
-#include <mp/format/limits.hpp>
-#include <mp/format/named_formats.hpp>
-#include <mp/format/operations.hpp>
+#include <mp/frontends/report/replay.hpp>
 #include <mp/loss_scaling.hpp>
-#include <mp/report/replay.hpp>
+#include <mp/numbers/format/limits.hpp>
+#include <mp/numbers/format/named_formats.hpp>
+#include <mp/numbers/format/operations.hpp>
 
 #include <array>
 #include <cstddef>

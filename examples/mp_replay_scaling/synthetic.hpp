@@ -3,7 +3,7 @@
 /// A made-up trace, for a first look and for tests.
 #pragma once
 
-#include <mp/scaling/trace.hpp>
+#include <mp/nn/scaling/trace.hpp>
 
 #include <algorithm>
 #include <cmath>

@@ -3,8 +3,8 @@
 /// The report: one HTML page that needs nothing from anywhere else.
 #pragma once
 
-#include <mp/compat/presets.hpp>
-#include <mp/report/chart.hpp>
+#include <mp/frontends/compat/presets.hpp>
+#include <mp/frontends/report/chart.hpp>
 
 #include <algorithm>
 #include <cmath>

@@ -3,7 +3,7 @@
 /// What became of the trainings, as a table and in sentences.
 #pragma once
 
-#include <mp/compat/presets.hpp>
+#include <mp/frontends/compat/presets.hpp>
 
 #include <algorithm>
 #include <array>

@@ -3,8 +3,8 @@
 /// Trainings of the convolutional network, each under a preset of autocast.
 #pragma once
 
-#include <mp/autocast/cast_ledger.hpp>
-#include <mp/compat/presets.hpp>
+#include <mp/frontends/compat/presets.hpp>
+#include <mp/nn/autocast/cast_ledger.hpp>
 
 #include <cstddef>
 #include <cstdint>

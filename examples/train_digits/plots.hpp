@@ -4,8 +4,8 @@
 #pragma once
 
 #include <mp/convert.hpp>
+#include <mp/frontends/report/chart.hpp>
 #include <mp/half.hpp>
-#include <mp/report/chart.hpp>
 
 #include <algorithm>
 #include <cmath>

@@ -2,7 +2,7 @@
 #include "recipes.hpp"
 
 #include <mp/bfloat16.hpp>
-#include <mp/compat/presets.hpp>
+#include <mp/frontends/compat/presets.hpp>
 #include <mp/half.hpp>
 #include <mp/loss_scaling.hpp>
 

@@ -3,7 +3,7 @@
 /// The report: one HTML page that needs nothing from anywhere else.
 #pragma once
 
-#include <mp/report/chart.hpp>
+#include <mp/frontends/report/chart.hpp>
 
 #include <string>
 #include <vector>

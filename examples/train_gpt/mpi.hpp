@@ -8,7 +8,7 @@
 #include "../common/arguments.hpp"
 
 #if defined(MP_EXAMPLE_MPI)
-#include <mp/interop/mpi.hpp>
+#include <mp/frontends/interop/mpi.hpp>
 
 #if defined(OPEN_MPI) && __has_include(<mpi-ext.h>)
 #include <mpi-ext.h>

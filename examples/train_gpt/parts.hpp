@@ -3,8 +3,8 @@
 /// What all loops have: their options of optimizer and schedule, the text that they read, and how they judge a model.
 #pragma once
 
-#include <mp/format/philox.hpp>
-#include <mp/ops/softmax.hpp>
+#include <mp/nn/ops/softmax.hpp>
+#include <mp/numbers/format/philox.hpp>
 #include <mp/optim.hpp>
 #include <mp/parallel.hpp>
 #include <mp/training.hpp>

@@ -3,7 +3,7 @@
 /// The tables and the page.
 #pragma once
 
-#include <mp/report/chart.hpp>
+#include <mp/frontends/report/chart.hpp>
 
 #include <algorithm>
 #include <cmath>

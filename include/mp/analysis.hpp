@@ -4,8 +4,8 @@
 /// and histograms of errors.
 #pragma once
 
-#include <mp/analysis/bit_flips.hpp>
-#include <mp/analysis/error_histogram.hpp>
-#include <mp/analysis/runtime_arithmetic.hpp>
-#include <mp/analysis/runtime_format.hpp>
-#include <mp/analysis/tracked.hpp>
+#include <mp/arrays/analysis/bit_flips.hpp>
+#include <mp/arrays/analysis/error_histogram.hpp>
+#include <mp/arrays/analysis/runtime_arithmetic.hpp>
+#include <mp/arrays/analysis/runtime_format.hpp>
+#include <mp/arrays/analysis/tracked.hpp>

@@ -3,6 +3,6 @@
 /// Arithmetic on arrays of narrow numbers.
 #pragma once
 
-#include <mp/array/elementwise.hpp>
-#include <mp/array/functions.hpp>
-#include <mp/array/reductions.hpp>
+#include <mp/arrays/array/elementwise.hpp>
+#include <mp/arrays/array/functions.hpp>
+#include <mp/arrays/array/reductions.hpp>

@@ -3,6 +3,6 @@
 /// Block-scaled formats: the MX formats of OCP and NVFP4, quantisation to them and back.
 #pragma once
 
-#include <mp/convert/block_scaled.hpp>
-#include <mp/convert/dequantize.hpp>
-#include <mp/convert/quantize.hpp>
+#include <mp/arrays/convert/block_scaled.hpp>
+#include <mp/arrays/convert/dequantize.hpp>
+#include <mp/arrays/convert/quantize.hpp>

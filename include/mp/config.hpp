@@ -4,7 +4,7 @@
 /// only chooses by which instructions the same bits are computed.
 #pragma once
 
-#include <mp/detail/isa_namespace.hpp>
+#include <mp/base/isa_namespace.hpp>
 
 /// Semantic version of the library (before 1.0 a minor version may change the interface); the build files read it from
 /// here. MP_VERSION is one number, to compare: 200 is 0.2.0.

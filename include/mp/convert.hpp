@@ -3,5 +3,5 @@
 /// Arrays of numbers: bulk conversion and range statistics.
 #pragma once
 
-#include <mp/convert/convert.hpp>
-#include <mp/convert/range_report.hpp>
+#include <mp/arrays/convert/convert.hpp>
+#include <mp/arrays/convert/range_report.hpp>

@@ -4,8 +4,8 @@
 /// standard's parallel algorithms take an execution policy. mp::cuda_stream is in <mp/cuda.hpp>.
 #pragma once
 
+#include <mp/base/instruction_set.hpp>
 #include <mp/config.hpp>
-#include <mp/simd/instruction_set.hpp>
 
 #include <concepts>
 #include <cstddef>
@@ -28,7 +28,7 @@ enum class accumulation : unsigned char {
 };
 
 /// Threads that a program has already, for mp::cpu::pool: mp::thread_pool in <mp/thread_pool.hpp>, those of
-/// OpenMP and oneTBB in <mp/interop/openmp.hpp> and <mp/interop/tbb.hpp>, or your own:
+/// OpenMP and oneTBB in <mp/frontends/interop/openmp.hpp> and <mp/frontends/interop/tbb.hpp>, or your own:
 ///
 ///     class my_threads final : public mp::thread_executor {
 ///     public:
@@ -71,7 +71,7 @@ public:
 ///     mp::convert(mp::cpu{.instructions = mp::instruction_set::avx2}, from, to);
 ///
 /// Instructions that the processor lacks are refused with an argument_error by every algorithm that is
-/// given them. See also mp::best_instruction_set in <mp/simd/processor.hpp>.
+/// given them. See also mp::best_instruction_set in <mp/numbers/simd/processor.hpp>.
 struct cpu {
     int threads = 1;
     instruction_set instructions = instruction_set::best;

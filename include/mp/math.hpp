@@ -25,11 +25,11 @@
 /// better: up to 16 bits of precision all 32 random bits mean something.
 #pragma once
 
-#include <mp/format/math/error_function.hpp>
-#include <mp/format/math/exponential.hpp>
-#include <mp/format/math/gamma.hpp>
-#include <mp/format/math/hyperbolic.hpp>
-#include <mp/format/math/inverse_trigonometric.hpp>
-#include <mp/format/math/logarithm.hpp>
-#include <mp/format/math/power.hpp>
-#include <mp/format/math/trigonometric.hpp>
+#include <mp/numbers/format/math/error_function.hpp>
+#include <mp/numbers/format/math/exponential.hpp>
+#include <mp/numbers/format/math/gamma.hpp>
+#include <mp/numbers/format/math/hyperbolic.hpp>
+#include <mp/numbers/format/math/inverse_trigonometric.hpp>
+#include <mp/numbers/format/math/logarithm.hpp>
+#include <mp/numbers/format/math/power.hpp>
+#include <mp/numbers/format/math/trigonometric.hpp>

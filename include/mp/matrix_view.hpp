@@ -3,8 +3,8 @@
 /// Matrices that somebody else owns: a pointer, a shape, a leading dimension and the order of the elements.
 #pragma once
 
+#include <mp/base/contiguous.hpp>
 #include <mp/config.hpp>
-#include <mp/detail/contiguous.hpp>
 #include <mp/error.hpp>
 
 #include <cstddef>

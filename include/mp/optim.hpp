@@ -5,13 +5,13 @@
 
 #include <mp/bfloat16.hpp>
 #include <mp/half.hpp>
-#include <mp/optim/adafactor.hpp>
-#include <mp/optim/adamw.hpp>
-#include <mp/optim/lamb.hpp>
-#include <mp/optim/lars.hpp>
-#include <mp/optim/lion.hpp>
-#include <mp/optim/optimizer_base.hpp>
-#include <mp/optim/parameter.hpp>
-#include <mp/optim/schedules.hpp>
-#include <mp/optim/sgd.hpp>
-#include <mp/optim/weight_average.hpp>
+#include <mp/nn/optim/adafactor.hpp>
+#include <mp/nn/optim/adamw.hpp>
+#include <mp/nn/optim/lamb.hpp>
+#include <mp/nn/optim/lars.hpp>
+#include <mp/nn/optim/lion.hpp>
+#include <mp/nn/optim/optimizer_base.hpp>
+#include <mp/nn/optim/parameter.hpp>
+#include <mp/nn/optim/schedules.hpp>
+#include <mp/nn/optim/sgd.hpp>
+#include <mp/nn/optim/weight_average.hpp>

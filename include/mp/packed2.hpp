@@ -4,8 +4,8 @@
 #pragma once
 
 #include <mp/bfloat16.hpp>
-#include <mp/format/packed2.hpp>
 #include <mp/half.hpp>
+#include <mp/numbers/format/packed2.hpp>
 
 namespace mp {
 

@@ -3,5 +3,5 @@
 /// Arrays of numbers of fewer than 8 bits without gaps: packed_array, packed_span, pack and unpack.
 #pragma once
 
-#include <mp/convert/pack.hpp>
-#include <mp/convert/packed_array.hpp>
+#include <mp/arrays/convert/pack.hpp>
+#include <mp/arrays/convert/packed_array.hpp>

@@ -4,15 +4,15 @@
 /// mp::simulated_gpu. With nvcc, <mp/cuda.hpp> has the same vocabulary for devices.
 #pragma once
 
-#include <mp/simt/gpu_executor.hpp>
-#include <mp/simt/host/access_statistics.hpp>
-#include <mp/simt/host/launch.hpp>
-#include <mp/simt/host/simulated_thread.hpp>
-#include <mp/simt/kernel_error.hpp>
-#include <mp/simt/kernel_traits.hpp>
-#include <mp/simt/launch_recorder.hpp>
-#include <mp/simt/launch_shape.hpp>
-#include <mp/simt/memory_checker.hpp>
-#include <mp/simt/shared_pointer.hpp>
-#include <mp/simt/simulated_gpu.hpp>
-#include <mp/simt/simulated_graph.hpp>
+#include <mp/device/simt/gpu_executor.hpp>
+#include <mp/device/simt/host/access_statistics.hpp>
+#include <mp/device/simt/host/launch.hpp>
+#include <mp/device/simt/host/simulated_thread.hpp>
+#include <mp/device/simt/kernel_error.hpp>
+#include <mp/device/simt/kernel_traits.hpp>
+#include <mp/device/simt/launch_recorder.hpp>
+#include <mp/device/simt/launch_shape.hpp>
+#include <mp/device/simt/memory_checker.hpp>
+#include <mp/device/simt/shared_pointer.hpp>
+#include <mp/device/simt/simulated_gpu.hpp>
+#include <mp/device/simt/simulated_graph.hpp>

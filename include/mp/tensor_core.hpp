@@ -3,12 +3,12 @@
 /// The exact model of NVIDIA's tensor cores on the host: the bits that a GPU returns, without a GPU.
 #pragma once
 
-#include <mp/tensor_core/arch.hpp>
-#include <mp/tensor_core/block_fma.hpp>
-#include <mp/tensor_core/emulated.hpp>
-#include <mp/tensor_core/gemm.hpp>
-#include <mp/tensor_core/gemm_block_scaled.hpp>
-#include <mp/tensor_core/gemm_integer.hpp>
-#include <mp/tensor_core/gemm_scaled.hpp>
-#include <mp/tensor_core/mma.hpp>
-#include <mp/tensor_core/scaled_block.hpp>
+#include <mp/linalg/tensor_core/arch.hpp>
+#include <mp/linalg/tensor_core/block_fma.hpp>
+#include <mp/linalg/tensor_core/emulated.hpp>
+#include <mp/linalg/tensor_core/gemm.hpp>
+#include <mp/linalg/tensor_core/gemm_block_scaled.hpp>
+#include <mp/linalg/tensor_core/gemm_integer.hpp>
+#include <mp/linalg/tensor_core/gemm_scaled.hpp>
+#include <mp/linalg/tensor_core/mma.hpp>
+#include <mp/linalg/tensor_core/scaled_block.hpp>

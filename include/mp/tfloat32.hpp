@@ -3,9 +3,9 @@
 /// mp::tfloat32, the input format of tensor cores for float matrices.
 #pragma once
 
-#include <mp/format/limits.hpp>
-#include <mp/format/operations.hpp>
-#include <mp/format/text.hpp>
+#include <mp/numbers/format/limits.hpp>
+#include <mp/numbers/format/operations.hpp>
+#include <mp/numbers/format/text.hpp>
 
 namespace mp::inline MP_ISA_NAMESPACE {
 

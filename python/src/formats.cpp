@@ -2,9 +2,9 @@
 #include "formats.hpp"
 
 #include <mp/convert.hpp>
-#include <mp/format/limits.hpp>
-#include <mp/format/named_formats.hpp>
-#include <mp/format/philox.hpp>
+#include <mp/numbers/format/limits.hpp>
+#include <mp/numbers/format/named_formats.hpp>
+#include <mp/numbers/format/philox.hpp>
 
 #include <array>
 #include <limits>

@@ -3,8 +3,8 @@
 /// The formats as a table that is looked into at run time. Arrays of numbers come as memory and a row.
 #pragma once
 
-#include <mp/convert/range_report.hpp>
-#include <mp/format/environment.hpp>
+#include <mp/arrays/convert/range_report.hpp>
+#include <mp/numbers/format/environment.hpp>
 
 #include <cstddef>
 #include <cstdint>

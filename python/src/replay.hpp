@@ -3,7 +3,7 @@
 /// What loss scalers would have made of a run.
 #pragma once
 
-#include <mp/report/replay.hpp>
+#include <mp/frontends/report/replay.hpp>
 
 #include <span>
 #include <string>

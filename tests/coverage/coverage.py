@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: MIT
 """Line and branch coverage of include/mp by the test suite, with g++ and gcov.
 
-    python3 tests/coverage/coverage.py measure format convert      # whole rooms ...
-    python3 tests/coverage/coverage.py measure gemm/layouts        # ... or single sources of them
+    python3 tests/coverage/coverage.py measure numbers/format arrays     # whole modules or layers ...
+    python3 tests/coverage/coverage.py measure linalg/gemm/layouts      # ... or single sources of them
     python3 tests/coverage/coverage.py table > coverage.txt        # of everything that was measured
 
 Each source becomes a program of its own with tests/main.cpp, is run, and leaves which lines and branches of which
-header it reached in build/coverage/<room>/<source>.json; so any subset can be measured, and later others be added.
+header it reached in build/coverage/<module>/<source>.json; so any subset can be measured, and later others be added.
 `measure` leaves out what is measured already (--again does not). A program that is not done in time is ended by a
 signal, and counts as far as it came only if its counters were written; tests that fail count, and are named.
 
@@ -27,18 +27,20 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 OUTPUT = os.path.join(ROOT, "build", "coverage")
 INCLUDE = os.path.join(ROOT, "include", "mp")
 # Sources that are compiled in other ways, or need what not everyone has.
-NOT_ALONE = {"interop/mpi", "interop/nccl"}
+NOT_ALONE = {"frontends/interop/mpi", "frontends/interop/nccl"}
 
 
 def sources_of(names):
-    """tests/<room>/<source>.cpp of the rooms and sources that were named."""
+    """tests/<module>/<source>.cpp of the layers, modules and sources that were named."""
     found = []
     for name in names:
-        if "/" in name:
+        folder = os.path.join(ROOT, "tests", name)
+        if not os.path.isdir(folder):
             found.append(name)
             continue
-        folder = os.path.join(ROOT, "tests", name)
-        found += sorted(f"{name}/{f[:-4]}" for f in os.listdir(folder) if f.endswith(".cpp"))
+        modules = [folder] + [entry.path for entry in os.scandir(folder) if entry.is_dir() and "/" not in name]
+        found += sorted(f"{os.path.relpath(m, os.path.join(ROOT, 'tests'))}/{f[:-4]}" for m in modules
+                        for f in os.listdir(m) if f.endswith(".cpp"))
     return [name for name in found if name not in NOT_ALONE]
 
 

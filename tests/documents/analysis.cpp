@@ -2,13 +2,13 @@
 // The code of docs/checking.md for formats that are chosen when the program runs, and of docs/training.md for files.
 #include <doctest/doctest.h>
 #include <mp/analysis.hpp>
+#include <mp/arrays/io/gguf.hpp>
+#include <mp/arrays/io/npy.hpp>
+#include <mp/arrays/io/safetensors.hpp>
 #include <mp/block_scaled.hpp>
 #include <mp/check.hpp>
+#include <mp/frontends/report/error_page.hpp>
 #include <mp/half.hpp>
-#include <mp/interop/gguf.hpp>
-#include <mp/interop/npy.hpp>
-#include <mp/interop/safetensors.hpp>
-#include <mp/report/error_page.hpp>
 #include <mp/training.hpp>
 
 #include <cstdio>

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 // The code of docs/autocast.md, checking.md (what needs no Boost) and ranks.md (what needs no MPI), and of the README.
 #include <doctest/doctest.h>
-#include <mp/check/gradient_check.hpp>
-#include <mp/compat/presets.hpp>
+#include <mp/frontends/check/gradient_check.hpp>
+#include <mp/frontends/compat/presets.hpp>
+#include <mp/frontends/report/advisor.hpp>
+#include <mp/frontends/report/ledger_page.hpp>
+#include <mp/frontends/report/ledger_report.hpp>
 #include <mp/mp.hpp>
-#include <mp/report/advisor.hpp>
-#include <mp/report/ledger_page.hpp>
-#include <mp/report/ledger_report.hpp>
 
 #include <cstdio>
 #include <filesystem>

@@ -2,10 +2,10 @@
 // The code of docs/migrating.md.
 #include <doctest/doctest.h>
 #include <mp/analysis.hpp>
-#include <mp/compat/apex.hpp>
-#include <mp/compat/presets.hpp>
-#include <mp/compat/pytorch.hpp>
-#include <mp/compat/scalers.hpp>
+#include <mp/frontends/compat/apex.hpp>
+#include <mp/frontends/compat/presets.hpp>
+#include <mp/frontends/compat/pytorch.hpp>
+#include <mp/frontends/compat/scalers.hpp>
 #include <mp/mp.hpp>
 #include <mp/packed2.hpp>
 
@@ -16,7 +16,7 @@
 #include <vector>
 
 #if __has_include(<nlohmann/json.hpp>)
-#include <mp/compat/deepspeed/configuration.hpp>
+#include <mp/frontends/compat/deepspeed/configuration.hpp>
 #define MP_TEST_JSON
 #endif
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The code of docs/training.md and docs/scaling.md: it compiles, and does what its comments say.
 #include <doctest/doctest.h>
-#include <mp/compat/pytorch.hpp>
-#include <mp/compat/scalers.hpp>
+#include <mp/frontends/compat/pytorch.hpp>
+#include <mp/frontends/compat/scalers.hpp>
 #include <mp/mp.hpp>
 
 #include <filesystem>
@@ -11,8 +11,8 @@
 #include <vector>
 
 #if __has_include(<nlohmann/json.hpp>)
-#include <mp/compat/deepspeed/configuration.hpp>
-#include <mp/compat/pytorch/json_state_dict.hpp>
+#include <mp/frontends/compat/deepspeed/configuration.hpp>
+#include <mp/frontends/compat/pytorch/json_state_dict.hpp>
 #define MP_TEST_JSON
 #endif
 

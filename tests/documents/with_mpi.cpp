@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The code of docs/ranks.md and docs/scaling.md that needs MPI: a program that is started as two ranks.
-#include <mp/compat/scalers.hpp>
-#include <mp/interop/mpi.hpp>
+#include <mp/frontends/compat/scalers.hpp>
+#include <mp/frontends/interop/mpi.hpp>
 #include <mp/mp.hpp>
 
 #include <chrono>

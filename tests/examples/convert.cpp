@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // mp-convert as its users run it, against codes and losses that are worked out by hand.
 #include <doctest/doctest.h>
-#include <mp/interop/safetensors.hpp>
+#include <mp/arrays/io/safetensors.hpp>
 
 #include <algorithm>
 #include <cstdint>

@@ -2,7 +2,7 @@
 // mp-inspect as its users run it.
 #include <doctest/doctest.h>
 #include <sys/wait.h>
-#include <mp/format/named_formats.hpp>
+#include <mp/numbers/format/named_formats.hpp>
 
 #include <algorithm>
 #include <cstdio>

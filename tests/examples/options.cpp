@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include <doctest/doctest.h>
-#include <mp/compat/presets.hpp>
+#include <mp/frontends/compat/presets.hpp>
 
 #include <string>
 #include <string_view>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The main job as its users run it.
 #include <doctest/doctest.h>
-#include <mp/compat/presets.hpp>
+#include <mp/frontends/compat/presets.hpp>
 
 #include <algorithm>
 #include <cstdio>

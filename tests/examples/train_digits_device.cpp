@@ -3,11 +3,11 @@
 // exact model of the tensor cores and the library's functions for the CPU.
 #include "train_digits/device_training.hpp"
 
-#include <mp/autocast/policy.hpp>
 #include <mp/gemm.hpp>
 #include <mp/gpu.hpp>
 #include <mp/half.hpp>
 #include <mp/loss_scaling.hpp>
+#include <mp/nn/autocast/policy.hpp>
 #include <mp/ops.hpp>
 #include <mp/optim.hpp>
 #include <mp/tensor_core.hpp>
@@ -28,9 +28,9 @@
 
 #include "common/data.hpp"
 #include "common/random.hpp"
+#include "device/gpu/simulated_device.hpp"
 #include "examples/thrown.hpp"
 #include "examples/workplace.hpp"
-#include "gpu/simulated_device.hpp"
 #include "train_digits/options.hpp"
 
 namespace {

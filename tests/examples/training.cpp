@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 #include <mp/bfloat16.hpp>
-#include <mp/compat/presets.hpp>
+#include <mp/frontends/compat/presets.hpp>
 #include <mp/half.hpp>
 
 #include <cstddef>

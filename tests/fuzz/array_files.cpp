@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Fuzzes mp::npy_file and mp::gguf_file: bytes are refused with mp::file_error, or the arrays lie in the file and can be
 // read.
-#include <mp/interop/gguf.hpp>
-#include <mp/interop/npy.hpp>
+#include <mp/arrays/io/gguf.hpp>
+#include <mp/arrays/io/npy.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Fuzzes the reader of DeepSpeed's configuration, and values for "auto": a file is refused with mp::error, or gives a policy that a
 // scaler takes, and batch numbers that agree.
-#include <mp/compat/deepspeed/configuration.hpp>
-#include <mp/scaling/state_text.hpp>
+#include <mp/frontends/compat/deepspeed/configuration.hpp>
+#include <mp/nn/scaling/state_text.hpp>
 
 #include <cstddef>
 #include <cstdint>

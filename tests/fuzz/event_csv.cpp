@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Fuzzes the reader of event logs: a table is refused with mp::error, or its events are written as a table
 // that gives them back.
-#include <mp/scaling/event_log.hpp>
+#include <mp/nn/scaling/event_log.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Fuzzes the readers of other systems' states: a text is refused with mp::error, or gives a scaler that can
 // go on, be saved and be loaded.
-#include <mp/compat/states.hpp>
-#include <mp/scaling/state_text.hpp>
+#include <mp/frontends/compat/states.hpp>
+#include <mp/nn/scaling/state_text.hpp>
 
 #include <cstddef>
 #include <cstdint>

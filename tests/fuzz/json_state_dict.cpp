@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Fuzzes the reader of torch's state_dict() as JSON: a text is refused with mp::error, or gives finite tensors.
-#include <mp/compat/pytorch/json_state_dict.hpp>
+#include <mp/frontends/compat/pytorch/json_state_dict.hpp>
 
 #include <cmath>
 #include <cstddef>

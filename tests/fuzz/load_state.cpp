@@ -2,7 +2,7 @@
 // Fuzzes mp::load_state: a text is refused with mp::error, or the scaler goes on and is saved as the same
 // text again, except for the order of lines and the checksum that a text of version 1 gets.
 #include <mp/loss_scaling.hpp>
-#include <mp/scaling/state_text.hpp>
+#include <mp/nn/scaling/state_text.hpp>
 
 #include <cstddef>
 #include <cstdint>

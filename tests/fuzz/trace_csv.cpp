@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Fuzzes the reader of traces: a table is refused with mp::error, or gives a trace that is valid, is written
 // as a table that gives it back, and can be replayed.
+#include <mp/frontends/report/replay.hpp>
 #include <mp/loss_scaling.hpp>
-#include <mp/report/replay.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Breaks include/mp/format in one place at a time and looks whether the tests notice.
+"""Breaks include/mp/numbers/format in one place at a time and looks whether the tests notice.
 
-    python3 tests/coverage/coverage.py measure format          # which test reaches which line, and what it costs
+    python3 tests/coverage/coverage.py measure numbers/format          # which test reaches which line, and what it costs
     python3 tests/mutation/mutate.py list                      # the places, by header
     python3 tests/mutation/mutate.py run --count 400           # goes on where it was ended
     python3 tests/mutation/mutate.py run --again survived --most-judges 99
     python3 tests/mutation/mutate.py table                     # results by header and by kind, and what survived
 
 A mutant is a header with one operator, comparison, constant, condition or statement changed, in a folder of its own
-in front of the include path. Its judges are the sources of tests/format that reach the changed line: each is
+in front of the include path. Its judges are the sources of tests/numbers/format that reach the changed line: each is
 compiled with the mutant and run, cheap and deadly ones first, until one fails. Results, one a line:
 
     killed     a test failed, or ended by a signal
@@ -32,10 +32,10 @@ import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 OUTPUT = os.path.join(ROOT, "build", "mutation")
-FORMAT = os.path.join(ROOT, "include", "mp", "format")
-COVERAGE = os.path.join(ROOT, "build", "coverage", "format")
+FORMAT = os.path.join(ROOT, "include", "mp", "numbers", "format")
+COVERAGE = os.path.join(ROOT, "build", "coverage", "numbers", "format")
 RESULTS = os.path.join(OUTPUT, "results.jsonl")
-# For devices; lists of includes; digits of constants; host tests of these are in tests/cuda/host.
+# For devices; lists of includes; digits of constants; host tests of these are in tests/device/cuda/host.
 SKIPPED = {"device.hpp", "device_arithmetic.hpp", "device_pairs.hpp", "device_conversions.hpp", "device_small_formats.hpp", "operations.hpp",
            "conversion_repairs.hpp", "math/two_over_pi.hpp", "math/long_two_over_pi.hpp", "named_formats.hpp"}
 
@@ -177,7 +177,7 @@ def name_of(m):
 
 
 class judges:
-    """The sources of tests/format, by what they reach and by what they cost."""
+    """The sources of tests/numbers/format, by what they reach and by what they cost."""
 
     def __init__(self):
         self.reached, self.cost, self.limit, self.tried = {}, {}, {}, {}
@@ -196,7 +196,7 @@ class judges:
             # What the run may take at -O0 and beside other work.
             self.limit[name] = 20 + 4 * summary["run_seconds"]
             for header, found in summary["headers"].items():
-                lines = self.reached.setdefault(header.removeprefix("format/"), {})
+                lines = self.reached.setdefault(header.removeprefix("numbers/format/"), {})
                 for line, hit in found["lines"].items():
                     names = lines.setdefault(int(line), set())
                     if hit:
@@ -223,7 +223,7 @@ class judges:
 
 def judge(m, name, flags, limit):
     overlay = os.path.join(OUTPUT, f"overlay-{os.getpid()}")
-    copy = os.path.join(overlay, "mp", "format", m["header"])
+    copy = os.path.join(overlay, "mp", "numbers", "format", m["header"])
     os.makedirs(os.path.dirname(copy), exist_ok=True)
     with open(os.path.join(FORMAT, m["header"])) as file:
         text = file.read()
@@ -240,10 +240,10 @@ def judge(m, name, flags, limit):
             os.remove(program)
         libraries = ["-lmpfr", "-lgmp"] if name.startswith("mpfr/") else ["-pthread"]
         if name.startswith("compile_fail/"):
-            built = subprocess.run([*compiler, "-fsyntax-only", f"tests/format/{name}.cpp"], cwd=ROOT,
+            built = subprocess.run([*compiler, "-fsyntax-only", f"tests/numbers/format/{name}.cpp"], cwd=ROOT,
                                    capture_output=True)
             return ("killed", "compiles") if built.returncode == 0 else ("survived", "")
-        built = subprocess.run([*compiler, f"tests/format/{name}.cpp", main, "-o", program, *libraries], cwd=ROOT,
+        built = subprocess.run([*compiler, f"tests/numbers/format/{name}.cpp", main, "-o", program, *libraries], cwd=ROOT,
                                capture_output=True, text=True, timeout=120)
         if built.returncode != 0:
             error = re.search(r"error: (.*)", built.stderr)
@@ -344,7 +344,7 @@ def main():
     one.add_argument("--seed", type=int, default=1)
     one.add_argument("--header", nargs="*", default=[], help="only mutants of these headers")
     one.add_argument("--place", nargs="*", default=[], help="only mutants at <header>:<line>")
-    one.add_argument("--judge", nargs="*", default=[], help="these sources of tests/format, instead of those that reach the line")
+    one.add_argument("--judge", nargs="*", default=[], help="these sources of tests/numbers/format, instead of those that reach the line")
     one.add_argument("--again", nargs="*", default=[], metavar="VERDICT", help="go on with mutants of this verdict")
     one.add_argument("--most-judges", type=int, default=4, help="sources that a mutant is tried with")
     one.add_argument("--cheap-first", action="store_true", help="mutants in the order of what their cheapest judge costs")

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Writes pages of mp/report/ that hold much, and words that are longer than they should be: library_pages FOLDER.
-#include <mp/compat/scalers.hpp>
-#include <mp/report/error_page.hpp>
-#include <mp/report/ledger_page.hpp>
-#include <mp/report/replay.hpp>
-#include <mp/report/replay_page.hpp>
-#include <mp/report/timeline.hpp>
+// Writes pages of mp/frontends/report/ that hold much, and words that are longer than they should be: library_pages FOLDER.
+#include <mp/frontends/compat/scalers.hpp>
+#include <mp/frontends/report/error_page.hpp>
+#include <mp/frontends/report/ledger_page.hpp>
+#include <mp/frontends/report/replay.hpp>
+#include <mp/frontends/report/replay_page.hpp>
+#include <mp/frontends/report/timeline.hpp>
 
 #include <cmath>
 #include <cstdint>

@@ -7,8 +7,8 @@
 #include "formats.hpp"
 
 #if !defined(MP_FEW_CHECKSUMS)
-#include <mp/ops/linear.hpp>
-#include <mp/ops/softmax.hpp>
+#include <mp/nn/ops/linear.hpp>
+#include <mp/nn/ops/softmax.hpp>
 #endif
 
 #include <array>

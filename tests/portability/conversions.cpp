@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Conversions of numbers, from and to the built-in types and among formats; pairs in a register; random bits.
-#include <mp/format/philox.hpp>
+#include <mp/numbers/format/philox.hpp>
 #include <mp/packed2.hpp>
 
 #include "formats.hpp"

@@ -7,8 +7,8 @@
 #include <mp/float4.hpp>
 #include <mp/float6.hpp>
 #include <mp/float8.hpp>
-#include <mp/format/named_formats.hpp>
 #include <mp/half.hpp>
+#include <mp/numbers/format/named_formats.hpp>
 #include <mp/p3109.hpp>
 #include <mp/tfloat32.hpp>
 

@@ -8,8 +8,8 @@
 //                                 flushed and taken for zero
 #include "checksums.hpp"
 
-#include "format/flushing_scope.hpp"
-#include "format/rounding_scope.hpp"
+#include "numbers/format/flushing_scope.hpp"
+#include "numbers/format/rounding_scope.hpp"
 
 #include <cinttypes>
 #include <cstdio>

@@ -2,7 +2,7 @@
 // Weights before the first update, and weights and states after some, by every optimizer and way of updating weights;
 // schedules and averages.
 #include <mp/optim.hpp>
-#include <mp/training/initializers.hpp>
+#include <mp/train/training/initializers.hpp>
 
 #include "formats.hpp"
 

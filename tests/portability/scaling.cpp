@@ -3,11 +3,11 @@
 // unscaling, and scales of tensors.
 #include <mp/convert.hpp>
 #include <mp/loss_scaling.hpp>
-#include <mp/scaling/amax.hpp>
-#include <mp/scaling/gradient_accumulator.hpp>
-#include <mp/scaling/state_text.hpp>
-#include <mp/scaling/tensor_scaling.hpp>
-#include <mp/scaling/tensor_statistics.hpp>
+#include <mp/nn/scaling/amax.hpp>
+#include <mp/nn/scaling/gradient_accumulator.hpp>
+#include <mp/nn/scaling/state_text.hpp>
+#include <mp/nn/scaling/tensor_scaling.hpp>
+#include <mp/nn/scaling/tensor_statistics.hpp>
 
 #include "formats.hpp"
 

@@ -4,14 +4,14 @@
 #include <mp/bfloat16.hpp>
 #include <mp/convert.hpp>
 #include <mp/loss_scaling.hpp>
-#include <mp/scaling/amax.hpp>
-#include <mp/scaling/amax_history.hpp>
-#include <mp/scaling/layerwise_scaling.hpp>
-#include <mp/scaling/scaled_tensor.hpp>
-#include <mp/scaling/state_text.hpp>
-#include <mp/scaling/tensor_scaling.hpp>
-#include <mp/scaling/tensor_statistics.hpp>
-#include <mp/training/layers/linear.hpp>
+#include <mp/nn/scaling/amax.hpp>
+#include <mp/nn/scaling/amax_history.hpp>
+#include <mp/nn/scaling/layerwise_scaling.hpp>
+#include <mp/nn/scaling/scaled_tensor.hpp>
+#include <mp/nn/scaling/state_text.hpp>
+#include <mp/nn/scaling/tensor_scaling.hpp>
+#include <mp/nn/scaling/tensor_statistics.hpp>
+#include <mp/train/training/layers/linear.hpp>
 
 #include "formats.hpp"
 

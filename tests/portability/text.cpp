@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Numbers as text, in and out.
-#include <mp/format/describe.hpp>
-#include <mp/format/formatting.hpp>
+#include <mp/numbers/format/describe.hpp>
+#include <mp/numbers/format/formatting.hpp>
 
 #include <charconv>
 #include <sstream>

@@ -2,7 +2,7 @@
 // torch.ops.mp_example.linear: y = x w^T + b with mp's product, for tensors of float, double, half and bfloat16. Sums are in float
 // (double for double), every element is rounded once, and the bits are those of any processor and any number of threads.
 // mp_linear.py loads this file and gives the op its gradient.
-#include <mp/interop/torch.hpp>
+#include <mp/frontends/interop/torch.hpp>
 #include <mp/ops.hpp>
 
 #include <ATen/Parallel.h>

@@ -3,7 +3,7 @@
 // for.
 #include "mixed.hpp"
 
-#include <mp/simd/processor.hpp>
+#include <mp/numbers/simd/processor.hpp>
 
 #include <cstdio>
 

@@ -4,11 +4,11 @@
 #include "text.hpp"
 
 #include <mp/bfloat16.hpp>
+#include <mp/device/simt/host/tensor_core_tile.hpp>
 #include <mp/float8.hpp>
 #include <mp/half.hpp>
+#include <mp/linalg/tensor_core/mma.hpp>
 #include <mp/matrix_view.hpp>
-#include <mp/simt/host/tensor_core_tile.hpp>
-#include <mp/tensor_core/mma.hpp>
 #include <mp/tfloat32.hpp>
 
 #include <cstring>

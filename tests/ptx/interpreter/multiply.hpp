@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Products of tiles: of numbers by the exact model of tensor cores in mp/tensor_core, which is all that the interpreter takes
+// Products of tiles: of numbers by the exact model of tensor cores in mp/linalg/tensor_core, which is all that the interpreter takes
 // from the library.
 #pragma once
 

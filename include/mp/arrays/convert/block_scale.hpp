@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// The scale of a block, in exact integer arithmetic.
+#pragma once
+
+#include <mp/arrays/convert/block_element.hpp>
+#include <mp/float8.hpp>
+#include <mp/numbers/rules/block_scales.hpp>
+
+#include <cstdint>
+
+namespace mp {
+
+namespace detail::inline MP_ISA_NAMESPACE {
+
+template <class Scale>
+inline constexpr bool is_power_of_two_scale = is_float_exponent<typename Scale::format>;
+
+/// n / (divisor * 2^exponent) with at least 64 bits of significand, what is left over being sticky.
+MP_HOST_DEVICE constexpr exact_value divide_exact(const exact_value& n, std::uint64_t divisor,
+                                                  int exponent) noexcept {
+    const int shift = 64 + leading_zeros(n.significand);
+    const uint128 numerator = static_cast<uint128>(n.significand) << shift;
+    const uint128 quotient = numerator / divisor;
+    const bool rest = quotient * divisor != numerator || n.sticky;
+    return to_64_bits(exact_number<uint128>{n.negative, n.exponent - shift - exponent, quotient, rest});
+}
+
+/// As divide_exact(), with at least 64 - b bits, for a divisor of b bits; a division of 64 bits is ten times
+/// as fast.
+MP_HOST_DEVICE constexpr exact_value divide_to_few_bits(const exact_value& n, std::uint64_t divisor,
+                                                        int exponent) noexcept {
+    const int shift = leading_zeros(n.significand);
+    const std::uint64_t numerator = n.significand << shift;
+    const std::uint64_t quotient = numerator / divisor;
+    return {n.negative, n.exponent - shift - exponent, quotient, quotient * divisor != numerator || n.sticky};
+}
+
+/// The exponent of the scale of a block, by a rule other than standard, clamped to what E8M0 holds. The
+/// significand has up to 62 bits.
+template <class Element>
+constexpr int scale_exponent(const exact_value& amax, scale_rule rule) noexcept {
+    const int shift = leading_zeros(amax.significand);
+    constexpr int bias = 127;
+    return single_lane::scale_exponent_code<coding_format<Element>, 62>(rule, amax.significand << shift >> 2,
+                                                                        amax.exponent + 63 - shift + bias) -
+           bias;
+}
+
+/// As scale_exponent(), for an infinite amax. Under floor and even it counts as 2^128, as it does when the
+/// exponent field of a float is looked at; the others have the largest scale.
+template <class Element>
+constexpr int infinite_scale_exponent(scale_rule rule) noexcept {
+    const bool looks_at_exponent = rule != scale_rule::ceil && rule != scale_rule::nearest;
+    return looks_at_exponent ? scale_exponent<Element>({false, 128, 1}, scale_rule::floor) : 127;
+}
+
+/// The code of a scale that is no power of two: amax / (max * tensor scale), rounded once. Zero would lose
+/// the block, so the smallest positive number takes its place.
+template <class Element, class Scale>
+constexpr storage_of<typename Scale::format> scale_code(const exact_value& amax, float tensor_scale,
+                                                        scale_rule rule) noexcept {
+    using format = typename Scale::format;
+    constexpr exact_value max = largest_of<coding_format<Element>>;
+    const exact_value tensor = unpack<formats::binary32>(bit_cast<std::uint32_t>(tensor_scale));
+    // 33 bits and more of the quotient, and 10 are enough for a scale.
+    const auto code = round_and_pack<format>(
+        divide_to_few_bits(amax, max.significand * tensor.significand, max.exponent + tensor.exponent),
+        scale_projection(rule));
+    return layout_of<format>::has_zero && code == 0 ? static_cast<storage_of<format>>(1) : code;
+}
+
+/// amax / (largest scale * largest element), rounded to nearest even, but no subnormal float, which some
+/// processors are told to take for zero. 1 if there is nothing but zeros.
+template <class Element, class Scale>
+MP_HOST_DEVICE constexpr float tensor_scale_for(const exact_value& amax) noexcept {
+    if (amax.significand == 0) return 1;
+    constexpr exact_value element = largest_of<coding_format<Element>>;
+    constexpr exact_value scale = largest_of<typename Scale::format>;
+    const exact_value quotient =
+        divide_to_few_bits(amax, element.significand * scale.significand, element.exponent + scale.exponent);
+    const std::uint32_t bits =
+        round_and_pack<formats::binary32>(quotient, projection{rounding::nearest_even, saturation::finite});
+    constexpr std::uint32_t smallest_normal = 0x00800000;
+    return bit_cast<float>(bits < smallest_normal ? smallest_normal : bits);
+}
+
+}  // namespace detail::inline MP_ISA_NAMESPACE
+
+}  // namespace mp

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// Named arrays in a file of the safetensors format, mapped into memory.
+#pragma once
+
+#include <mp/arrays/convert/packed_array.hpp>
+#include <mp/arrays/io/stored_elements.hpp>
+#include <mp/arrays/io/tensor_header.hpp>
+#include <mp/arrays/io/text_excerpt.hpp>
+#include <mp/base/bits.hpp>
+#include <mp/bfloat16.hpp>
+#include <mp/convert.hpp>
+#include <mp/error.hpp>
+#include <mp/float8.hpp>
+#include <mp/half.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
+
+[[noreturn]] inline void throw_count(const std::string& path, std::string_view name, std::size_t found,
+                                     std::size_t expected) {
+    throw_file(path, quoted_excerpt(name) + " has " + error_text(found) + " elements, and " +
+                         error_text(expected) + " were expected");
+}
+
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+
+namespace mp::inline MP_ISA_NAMESPACE {
+
+/// A file of named arrays, mapped into memory as long as the object lives: weights in the safetensors format,
+/// and checkpoints. Everything that the header says is checked before anything is believed.
+///
+///     const mp::tensor_file file("model.safetensors");
+///     file.read("fc.weight", weights);                // a range of the type of the file, or a number
+///     file.read_converted("fc.bias", bias);           // a range of another type
+///
+/// Threads may read it at once. Nobody may write into the file meanwhile; to replace it is fine.
+class tensor_file {
+public:
+    /// One tensor of the file, where it lies.
+    struct tensor {
+        std::string dtype;  ///< "F32", "BF16", "F8_E4M3" ...
+        std::vector<std::size_t> shape;
+        std::span<const std::byte> bytes;  ///< little-endian; maybe not aligned
+        std::size_t count;                 ///< of elements
+    };
+
+    /// \throws file_error  it cannot be read, or is not such a file
+    explicit tensor_file(const std::string& path) : path_(path), contents_(path) { read_header(); }
+
+    [[nodiscard]] const std::string& path() const noexcept { return path_; }
+    /// By name.
+    [[nodiscard]] const std::map<std::string, tensor, std::less<>>& tensors() const noexcept {
+        return tensors_;
+    }
+    [[nodiscard]] const std::map<std::string, std::string, std::less<>>& metadata() const noexcept {
+        return metadata_;
+    }
+    /// All arrays as they lie in the file, and the whole of it.
+    [[nodiscard]] std::span<const std::byte> data() const noexcept { return data_; }
+    [[nodiscard]] std::span<const std::byte> all() const noexcept { return contents_.bytes(); }
+
+    /// \throws file_error  there is none of this name
+    [[nodiscard]] const tensor& at(std::string_view name) const {
+        const auto found = tensors_.find(name);
+        if (found == tensors_.end()) detail::throw_file(path_, "there is no " + detail::quoted_excerpt(name));
+        return found->second;
+    }
+
+    /// An array where it lies, of the type that is in the file: nothing is copied, and pages of the file come
+    /// into memory as they are looked at. The view is good as long as the object.
+    ///
+    ///     const std::span<const mp::bfloat16> w = file.view<mp::bfloat16>("fc.weight");
+    ///
+    /// \throws file_error  there is none, it is of another type, or it lies where the type cannot be read in
+    ///                     place: files of others need not be aligned
+    template <detail::tensor_element Value>
+    [[nodiscard]] std::span<const Value> view(std::string_view name) const {
+        const tensor& found = require<Value>(name, at(name).count);
+        return detail::elements_in_place<Value>(path_, detail::quoted_excerpt(name), found.bytes,
+                                                found.count);
+    }
+    /// The same as a matrix, whose rows have the length of the last dimension.
+    template <detail::tensor_element Value>
+    [[nodiscard]] matrix_view<const Value> matrix(std::string_view name) const {
+        return detail::as_rows(view<Value>(name), at(name).shape);
+    }
+    /// An array of "F6_E2M3", "F6_E3M2" or "F4" where it lies.
+    ///
+    /// \throws file_error  there is none, or it is of another type
+    template <packable Value>
+    [[nodiscard]] packed_span<const Value> packed_view(std::string_view name) const {
+        const tensor& found = at(name);
+        if (found.dtype != detail::packed_dtype_of<Value>()) {
+            detail::throw_file(path_, detail::quoted_excerpt(name) + " has elements of type " + found.dtype +
+                                          ", and " + std::string(detail::packed_dtype_of<Value>()) +
+                                          " was expected");
+        }
+        return {found.bytes.data(), found.count};
+    }
+
+    /// Copies an array of this name, of the same type and number of elements. Formats of 6 and 4 bits have a
+    /// byte each in arrays of theirs, and are packed where the file has "F6_E2M3", "F6_E3M2" and "F4":
+    /// packed_view() is for those.
+    ///
+    /// \throws file_error  there is none, or it is another; `values` are then as before
+    template <class To>
+    void read(std::string_view name, To&& values) const {
+        const auto to = detail::elements_of(values);
+        using value = typename decltype(to)::element_type;
+        const tensor& from = require<value>(name, to.size());
+        detail::copy_little_endian(reinterpret_cast<std::byte*>(to.data()), from.bytes.data(), sizeof(value),
+                                   to.size());
+    }
+    /// As read(), of the elements from `first` on of an array of `of` elements.
+    ///
+    /// \throws file_error  there is none, or it is another, or not so long
+    template <class To>
+    void read_share(std::string_view name, To&& values, std::size_t first, std::size_t of) const {
+        const auto to = detail::elements_of(values);
+        using value = typename decltype(to)::element_type;
+        const tensor& from = require<value>(name, of);
+        if (first > of || to.size() > of - first) detail::throw_count(path_, name, of, first + to.size());
+        detail::copy_little_endian(reinterpret_cast<std::byte*>(to.data()),
+                                   from.bytes.data() + first * sizeof(value), sizeof(value), to.size());
+    }
+    /// As read(), from an array of float, half, bfloat16, double or float8 elements, each rounded once.
+    ///
+    /// \throws file_error  there is none, its elements are of another type, or their number is another;
+    ///                     `values` are then as before
+    template <class To>
+    void read_converted(std::string_view name, To&& values) const {
+        const auto to = detail::elements_of(values);
+        const tensor& from = at(name);
+        if (from.count != to.size()) detail::throw_count(path_, name, from.count, to.size());
+        const auto read_as = [&]<class Source>(std::type_identity<Source>) {
+            if (from.dtype != detail::dtype_of<Source>()) return false;
+            constexpr std::size_t block = 1024;
+            Source unconverted[block];
+            for (std::size_t first = 0; first < to.size(); first += block) {
+                const std::size_t count = (std::min)(block, to.size() - first);
+                detail::copy_little_endian(reinterpret_cast<std::byte*>(unconverted),
+                                           from.bytes.data() + first * sizeof(Source), sizeof(Source), count);
+                convert(cpu{}, std::span<const Source>(unconverted, count), to.subspan(first, count));
+            }
+            return true;
+        };
+        const bool known = read_as(std::type_identity<float>{}) || read_as(std::type_identity<half>{}) ||
+                           read_as(std::type_identity<bfloat16>{}) || read_as(std::type_identity<double>{}) ||
+                           read_as(std::type_identity<float8_e4m3fn>{}) ||
+                           read_as(std::type_identity<float8_e5m2>{});
+        if (!known) {
+            detail::throw_file(path_, detail::quoted_excerpt(name) + " has elements of type " + from.dtype +
+                                          ", which are not converted");
+        }
+    }
+    /// Checks that read() of this type and size would succeed.
+    template <detail::tensor_element Value>
+    const tensor& require(std::string_view name, std::size_t count) const {
+        const tensor& found = at(name);
+        std::string_view format;
+        if (const auto it = metadata_.find("format." + std::string(name)); it != metadata_.end())
+            format = it->second;
+        const std::string_view expected_format = detail::format_beyond_dtype<Value>();
+        if (found.dtype != detail::dtype_of<Value>() || format != expected_format) {
+            detail::throw_file(path_, detail::quoted_excerpt(name) + " has elements of type " +
+                                          (format.empty() ? found.dtype : std::string(format)) + ", and " +
+                                          std::string(expected_format.empty() ? detail::dtype_of<Value>()
+                                                                              : expected_format) +
+                                          " was expected");
+        }
+        if (found.count != count) detail::throw_count(path_, name, found.count, count);
+        if constexpr (std::is_same_v<Value, bool>) {
+            static_cast<void>(
+                detail::elements_in_place<bool>(path_, detail::quoted_excerpt(name), found.bytes, count));
+        }
+        return found;
+    }
+
+private:
+    void read_header() {
+        const std::span<const std::byte> all = contents_.bytes();
+        if (all.size() < 8) detail::throw_file(path_, "is too short to be a file of tensors");
+        std::uint64_t length = 0;
+        for (unsigned i = 0; i < 8; ++i) length |= static_cast<std::uint64_t>(all[i]) << (8 * i);
+        constexpr std::uint64_t longest = 100'000'000;  // as safetensors has it
+        if (length > longest || length > all.size() - 8) {
+            detail::throw_file(path_, "is no file of tensors, or was cut off: the header would have " +
+                                          detail::error_text(length) + " bytes");
+        }
+        const auto size = detail::as<std::size_t>(length);
+        data_ = all.subspan(8 + size);
+        detail::tensor_header_reader json(path_, {reinterpret_cast<const char*>(all.data()) + 8, size});
+        std::vector<std::pair<std::size_t, std::size_t>> ranges;
+        json.object([&](const std::string& name) {
+            if (name == "__metadata__") {
+                json.object([&](const std::string& key) {
+                    if (!metadata_.emplace(key, json.string()).second) json.fail("a key is there twice");
+                });
+            } else {
+                read_tensor(json, name, ranges);
+            }
+        });
+        json.require_end();
+        // Without gaps or overlaps, to the end of the file.
+        std::sort(ranges.begin(), ranges.end());
+        std::size_t end = 0;
+        for (const auto& [first, last] : ranges) {
+            if (first != end) detail::throw_file(path_, "the tensors overlap, or have gaps between them");
+            end = last;
+        }
+        if (end != data_.size()) {
+            detail::throw_file(path_, "the tensors take " + detail::error_text(end) +
+                                          " bytes, and there are " + detail::error_text(data_.size()));
+        }
+    }
+    void read_tensor(detail::tensor_header_reader& json, const std::string& name,
+                     std::vector<std::pair<std::size_t, std::size_t>>& ranges) {
+        tensor result{};
+        std::vector<std::size_t> offsets;
+        unsigned seen = 0;
+        json.object([&](const std::string& key) {
+            if (key == "dtype") {
+                result.dtype = json.string();
+                seen |= 1U;
+            } else if (key == "shape") {
+                result.shape = json.numbers();
+                seen |= 2U;
+            } else if (key == "data_offsets") {
+                offsets = json.numbers();
+                seen |= 4U;
+            } else {
+                json.fail("a tensor has a member that is unknown");
+            }
+        });
+        const std::size_t bits = detail::dtype_bits(result.dtype);
+        if (seen != 7U || offsets.size() != 2) json.fail("a tensor has not what it needs");
+        if (bits == 0) json.fail("the type " + detail::quoted_excerpt(result.dtype) + " is unknown");
+        if (offsets[0] > offsets[1] || offsets[1] > data_.size()) {
+            json.fail("a tensor is beyond the end of the file, which was cut off");
+        }
+        const std::size_t bytes = offsets[1] - offsets[0];
+        result.count = detail::element_count(result.shape);
+        if (result.count == (std::numeric_limits<std::size_t>::max)()) json.fail("a shape is too large");
+        if (result.count * bits != bytes * std::uint64_t{8})
+            json.fail("a shape does not fit the size of its tensor");
+        result.bytes = data_.subspan(offsets[0], bytes);
+        ranges.emplace_back(offsets[0], offsets[1]);
+        if (!tensors_.emplace(name, std::move(result)).second) json.fail("a name is there twice");
+    }
+
+    std::string path_;
+    detail::file_mapping contents_;
+    std::span<const std::byte> data_;
+    std::map<std::string, tensor, std::less<>> tensors_;
+    std::map<std::string, std::string, std::less<>> metadata_;
+};
+
+}  // namespace mp::inline MP_ISA_NAMESPACE

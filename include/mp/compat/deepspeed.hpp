@@ -1,8 +1,0 @@
-// SPDX-License-Identifier: MIT
-/// \file
-/// For those who come from DeepSpeed: its loss scalers and their states. Its configuration file, which needs
-/// nlohmann-json, is read by <mp/compat/deepspeed/configuration.hpp>.
-#pragma once
-
-#include <mp/compat/deepspeed/scaler.hpp>
-#include <mp/compat/deepspeed/state.hpp>

@@ -1,7 +1,0 @@
-// SPDX-License-Identifier: MIT
-/// \file
-/// For those who come from Megatron: its loss scaler and the state of it.
-#pragma once
-
-#include <mp/compat/megatron/scaler.hpp>
-#include <mp/compat/megatron/state.hpp>

@@ -1,9 +1,0 @@
-// SPDX-License-Identifier: MIT
-/// \file
-/// Quantisation of blocks of finite values to nearest even by vectors. See block_quantize.inl.
-#pragma once
-
-#include <mp/convert/kernels/block_scales.hpp>
-
-#define MP_KERNEL_FILE <mp/convert/kernels/block_quantize.inl>
-#include <mp/simd/for_each_target.inl>

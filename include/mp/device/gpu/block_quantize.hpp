@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// Matrices of numbers to block-scaled ones on a GPU.
+#pragma once
+
+#include <mp/arrays/convert/block_quantizer.hpp>
+#include <mp/arrays/convert/number_range.hpp>
+#include <mp/device/gpu/block_encoding.hpp>
+#include <mp/device/gpu/block_scaled_span.hpp>
+#include <mp/device/gpu/block_vector_walk.hpp>
+#include <mp/device/gpu/row_access.hpp>
+#include <mp/device/simt/gpu_executor.hpp>
+#include <mp/device/simt/kernel_traits.hpp>
+#include <mp/error.hpp>
+#include <mp/matrix_view.hpp>
+#include <mp/numbers/format/classification.hpp>
+#include <mp/numbers/format/philox.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <type_traits>
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
+
+template <class BlockScaled, class Value>
+struct block_quantize_kernel {
+    using element = typename BlockScaled::element_type;
+    using scale = typename BlockScaled::scale_type;
+    using walk = block_vector_walk<BlockScaled, const Value>;
+    static constexpr int threads = row_threads;
+    static constexpr int width = walk::width;
+    /// Lanes that have a block together.
+    static constexpr int block_lanes = BlockScaled::block_size / width;
+    static_assert(BlockScaled::block_size % width == 0 && block_lanes >= 1 &&
+                      block_lanes <= simt::warp_size && (block_lanes & (block_lanes - 1)) == 0,
+                  "mp: on a GPU blocks have a power of two of elements, from 8 to 128");
+
+    walk in;
+    const float* tensor_scale;  ///< null for 1
+    projection element_projection;
+    std::uint64_t seed;
+    std::ptrdiff_t vector_length;  ///< of the matrix, also where its vectors are walked as one
+    std::uint64_t vector_index;    ///< distance of the indices of vectors, which random bits follow from
+    std::uint64_t position_index;  ///< and of neighbours in a vector
+    scale_rule rule;
+    bool by_element;
+    bool nearest;                ///< whether element_projection is nearest_even with saturation::finite
+    std::uint8_t infinite_code;  ///< of the scale of a block with an infinity
+
+    MP_ANY_EXECUTION_SPACE
+    template <class Thread>
+    MP_HOST_DEVICE void operator()(Thread thread) const {
+        using group = gpu::warp_group;
+        float tensor = 1.0F;
+        if constexpr (BlockScaled::has_tensor_scale) tensor = thread.load(tensor_scale);
+        const std::ptrdiff_t across = in.across();
+        for (std::ptrdiff_t i = group::number(thread); i < in.count * across; i += group::count(thread)) {
+            const std::ptrdiff_t vector = i / across;
+            const std::ptrdiff_t position =
+                (i - vector * across) * walk::warp_elements + thread.lane() * width;
+            const row_floats<width> values =
+                load_row_floats<width>(thread, in.vectors, vector, position, in.length);
+            const std::uint32_t largest = largest_of_block(thread, values);
+            const std::uint8_t code = scale_of(largest, tensor);
+            constexpr auto nan_code = static_cast<std::uint8_t>(layout_of<typename scale::format>::nan_code);
+            if (thread.lane() % block_lanes == 0 && position < in.length) {
+                thread.store(in.scales + (vector * in.blocks_per_vector + position / BlockScaled::block_size),
+                             scale::from_bits(code));
+            }
+            std::uint64_t codes = 0;
+            if (code != nan_code) codes = encode(values, code, tensor, vector, position);
+            walk::packed::store(thread, in.bytes_at(vector, position), codes, in.used_bytes(position),
+                                in.is_whole(position));
+        }
+    }
+
+private:
+    static constexpr std::uint32_t infinity = 0x7F80'0000U;
+
+    /// The largest magnitude code of the lanes of a block; of the finite ones if the others do not count.
+    MP_ANY_EXECUTION_SPACE
+    template <class Thread>
+    [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE std::uint32_t largest_of_block(
+        Thread thread, const row_floats<width>& values) const {
+        std::uint32_t largest = 0;
+        MP_UNROLL
+        for (int i = 0; i < width; ++i) {
+            std::uint32_t magnitude = bit_cast<std::uint32_t>(values.values[i]) & 0x7FFF'FFFFU;
+            if (by_element && magnitude >= infinity) magnitude = 0;
+            largest = largest < magnitude ? magnitude : largest;
+        }
+        MP_UNROLL
+        for (int distance = block_lanes / 2; distance != 0; distance /= 2) {
+            const std::uint32_t other = thread.shuffle_xor(largest, distance);
+            largest = largest < other ? other : largest;
+        }
+        return largest;
+    }
+
+    [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE std::uint8_t scale_of(std::uint32_t largest,
+                                                                        float tensor) const {
+        using layout = layout_of<typename scale::format>;
+        if (largest > infinity) return static_cast<std::uint8_t>(layout::nan_code);
+        if (largest == infinity) return infinite_code;
+        if constexpr (BlockScaled::has_tensor_scale) {
+            if (largest == 0) return layout::has_zero ? 1 : 0;
+            return float_scale_code<element, scale>(largest, tensor, rule);
+        } else {
+            return static_cast<std::uint8_t>(
+                single_lane::scale_exponent_codes<coding_format<element>>(largest, rule));
+        }
+    }
+
+    [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE std::uint64_t encode(const row_floats<width>& values,
+                                                                       std::uint8_t scale_code, float tensor,
+                                                                       std::ptrdiff_t vector,
+                                                                       std::ptrdiff_t position) const {
+        const block_divisor<element, scale> divisor(scale_code, tensor);
+        const bool short_cut = nearest && divisor.has_nearest();
+        std::uint64_t codes = 0;
+        MP_UNROLL
+        for (int i = 0; i < width; ++i) {
+            // Behind the vector the codes are zero, whatever the rounding.
+            if (position + i >= in.length) break;
+            std::uint8_t code = 0;
+            if (short_cut && is_float_finite(values.values[i])) {
+                code = divisor.nearest(values.values[i]);
+            } else {
+                projection p = element_projection;
+                if (is_stochastic(p.round)) {
+                    const std::ptrdiff_t index = vector * in.length + position + i;
+                    p.random = random_bits(
+                        seed, static_cast<std::uint64_t>(index / vector_length) * vector_index +
+                                  static_cast<std::uint64_t>(index % vector_length) * position_index);
+                }
+                code = divisor.exactly(values.values[i], p);
+            }
+            codes |= static_cast<std::uint64_t>(code) << (i * BlockScaled::element_width);
+        }
+        return codes;
+    }
+};
+
+/// The largest finite magnitude code of a matrix into the place of the tensor scale.
+template <class Value>
+struct block_amax_kernel {
+    static constexpr int threads = row_threads;
+    static constexpr int width = row_chunk<Value>;
+    row_matrix<const Value> from;
+    std::uint32_t* largest;
+    std::ptrdiff_t rows;
+    std::ptrdiff_t columns;
+
+    MP_ANY_EXECUTION_SPACE
+    template <class Thread>
+    MP_HOST_DEVICE void operator()(Thread thread) const {
+        constexpr std::uint32_t infinity = 0x7F80'0000U;
+        const std::ptrdiff_t across = (columns + width - 1) / width;
+        const std::ptrdiff_t step = thread.blocks() * threads;
+        std::uint32_t mine = 0;
+        for (std::ptrdiff_t i = thread.block() * threads + thread.index(); i < rows * across; i += step) {
+            const std::ptrdiff_t row = i / across;
+            const row_floats<width> values =
+                load_row_floats<width>(thread, from, row, (i - row * across) * width, columns);
+            MP_UNROLL
+            for (int k = 0; k < width; ++k) {
+                const std::uint32_t magnitude = bit_cast<std::uint32_t>(values.values[k]) & 0x7FFF'FFFFU;
+                if (magnitude < infinity && mine < magnitude) mine = magnitude;
+            }
+        }
+        mine = gpu::block_reduce<threads>(thread, mine, larger_magnitude{},
+                                          simt::shared_pointer<std::uint32_t>{});
+        // The largest one is the same in whatever order.
+        if (thread.index() == 0 && mine != 0) static_cast<void>(thread.atomic_max(largest, mine));
+    }
+
+private:
+    struct larger_magnitude {
+        MP_HOST_DEVICE std::uint32_t operator()(std::uint32_t a, std::uint32_t b) const {
+            return a < b ? b : a;
+        }
+    };
+};
+
+/// Writes a tensor scale: one that is given, or tensor_scale_for() of the magnitude code that lies there.
+template <class BlockScaled>
+struct tensor_scale_kernel {
+    static constexpr int threads = simt::warp_size;
+    float* tensor_scale;
+    float given;
+    bool computes;
+
+    MP_ANY_EXECUTION_SPACE
+    template <class Thread>
+    MP_HOST_DEVICE void operator()(Thread thread) const {
+        if (thread.index() != 0) return;
+        float result = given;
+        if (computes) {
+            const exact_value amax =
+                exact_magnitude<float>(bit_cast<std::uint32_t>(thread.load(tensor_scale)));
+            result =
+                tensor_scale_for<typename BlockScaled::element_type, typename BlockScaled::scale_type>(amax);
+        }
+        thread.store(tensor_scale, result);
+    }
+};
+
+/// What quantise_options may say for a format and a matrix of a certain direction.
+template <class BlockScaled>
+void check_quantize_options(std::string_view function, const quantize_options& options,
+                            block_direction direction) {
+    if (options.direction != direction) {
+        throw_argument(function, "options.direction",
+                       options.direction == block_direction::along_rows ? "along_rows" : "along_columns",
+                       "must be to.direction");
+    }
+    if (is_zero(options.tensor_scale)) return;
+    if constexpr (!BlockScaled::has_tensor_scale) {
+        throw_argument(function, "options.tensor_scale", options.tensor_scale,
+                       "must be 0, as the format has no tensor scale");
+    }
+    if (signbit(options.tensor_scale) || !isnormal(options.tensor_scale)) {
+        throw_argument(function, "options.tensor_scale", options.tensor_scale,
+                       "must be a positive normal float, or 0 to be computed");
+    }
+}
+
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+
+namespace mp::inline MP_ISA_NAMESPACE {
+
+/// Quantises a matrix on a GPU, with the bits of mp::quantize on the CPU for all options: scales, elements
+/// and tensor scale, into a block_scaled_span in device memory, whose direction options.direction must be.
+///
+/// `from` is of float or of a format that float holds, in any layout. Lanes find the largest magnitude of
+/// their block by shuffles; a row-major matrix that begins at a multiple of 16 bytes, quantised along_rows,
+/// is read by 16 bytes a thread; other layouts give the same bits and take longer. The tensor scale of
+/// formats that have one is written to *to.tensor_scale; where it is to be computed (options.tensor_scale is
+/// 0), that costs a pass over the matrix before. Roundings other than nearest-even with saturation::finite,
+/// and blocks with infinities or NaN, go through the exact arithmetic of integers. Blocks have 8 to 128
+/// elements, a power of two. Enqueues up to four kernels, allocates nothing.
+///
+/// Throws argument_error for views and spans that do not fit each other, and as mp::quantize on the CPU.
+template <gpu_executor Executor, class Value, class BlockScaled>
+    requires number<std::remove_const_t<Value>>
+void quantize(Executor exec, matrix_view<Value> from, const block_scaled_span<BlockScaled>& to,
+              const quantize_options& options = {}) {
+    using value = std::remove_const_t<Value>;
+    using element = typename BlockScaled::element_type;
+    using scale = typename BlockScaled::scale_type;
+    static_assert(std::is_same_v<detail::block_wide<value>, float>,
+                  "mp: on a GPU matrices of float, or of formats that float holds, are quantised");
+    constexpr std::string_view function = "mp::quantize";
+    detail::check_block_view(function, "from", from);
+    detail::check_block_span(function, "to", to, "from", from.rows, from.columns);
+    detail::check_quantize_options<BlockScaled>(function, options, to.direction);
+    const matrix_view<const value> source{from.data, from.rows, from.columns, from.leading_dimension,
+                                          from.order};
+    const bool empty = from.rows == 0 || from.columns == 0;
+    if constexpr (BlockScaled::has_tensor_scale) {
+        const bool computes = is_zero(options.tensor_scale);
+        const detail::tensor_scale_kernel<BlockScaled> set{to.tensor_scale, options.tensor_scale, false};
+        launch(function, exec, simt::launch_size{}, set);
+        if (computes) {
+            constexpr int width = detail::row_chunk<value>;
+            const auto rows = source.order == storage_order::row_major ? source : transposed(source);
+            const detail::block_amax_kernel<value> find{detail::rows_of<width>(rows),
+                                                        reinterpret_cast<std::uint32_t*>(to.tensor_scale),
+                                                        rows.rows, rows.columns};
+            // Enough blocks for any device, and few enough atomic operations.
+            constexpr std::ptrdiff_t most = 1024;
+            const std::ptrdiff_t chunks = rows.rows * ((rows.columns + width - 1) / width);
+            if (!empty) {
+                launch(function, exec,
+                       simt::launch_size{.blocks = (std::min)(most, (chunks - 1) / detail::row_threads + 1),
+                                         .shared_bytes = gpu::block_group<detail::row_threads>::shared_bytes(
+                                             detail::row_threads)},
+                       find);
+            }
+            const detail::tensor_scale_kernel<BlockScaled> compute{to.tensor_scale, 0.0F, true};
+            launch(function, exec, simt::launch_size{}, compute);
+        }
+    }
+    if (empty) return;
+    constexpr bool is_power = !BlockScaled::has_tensor_scale;
+    const scale_rule rule = options.rule != scale_rule::standard ? options.rule
+                            : is_power                           ? scale_rule::floor
+                                                                 : scale_rule::nearest;
+    std::uint8_t infinite_code = 0;
+    if constexpr (is_power) {
+        infinite_code = static_cast<std::uint8_t>(detail::infinite_scale_exponent<element>(rule) + 127);
+    } else {
+        infinite_code = static_cast<std::uint8_t>(layout_of<typename scale::format>::max_finite_code);
+    }
+    const bool along_rows = to.direction == block_direction::along_rows;
+    const auto columns = static_cast<std::uint64_t>(from.columns);
+    const detail::block_vector_walk<BlockScaled, const value> walk(source, to);
+    const detail::block_quantize_kernel<BlockScaled, value> kernel{
+        walk,
+        to.tensor_scale,
+        options.element,
+        options.seed,
+        to.vector_length(),
+        along_rows ? columns : 1,
+        along_rows ? 1 : columns,
+        rule,
+        options.nonfinite == nonfinite_handling::by_element,
+        options.element == projection{rounding::nearest_even, saturation::finite},
+        infinite_code};
+    launch(function, exec, walk.launch(), kernel);
+}
+
+}  // namespace mp::inline MP_ISA_NAMESPACE

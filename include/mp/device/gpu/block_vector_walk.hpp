@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// How the warps of a GPU walk along the vectors of a matrix and of its block-scaled counterpart.
+#pragma once
+
+#include <mp/arrays/convert/block_scaled.hpp>
+#include <mp/device/gpu/block_scaled_span.hpp>
+#include <mp/device/gpu/packed_chunks.hpp>
+#include <mp/device/gpu/row_access.hpp>
+#include <mp/device/simt/kernel_traits.hpp>
+#include <mp/device/simt/launch_shape.hpp>
+#include <mp/matrix_view.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
+
+/// Neighbouring elements of a lane: 16 bytes, and at most 8 of them.
+template <class Value>
+inline constexpr int block_chunk_width = static_cast<int>((std::min<std::size_t>)(8, 16 / sizeof(Value)));
+
+/// The vectors of a matrix in memory, and their division into blocks.
+template <class BlockScaled, class Value>
+struct block_vector_walk {
+    static constexpr int width = block_chunk_width<std::remove_const_t<Value>>;
+    static constexpr std::ptrdiff_t warp_elements = std::ptrdiff_t{simt::warp_size} * width;
+    using packed = packed_chunk<width * BlockScaled::element_width>;
+
+    row_matrix<Value> vectors;
+    std::ptrdiff_t count;
+    std::ptrdiff_t length;
+    std::byte* elements;
+    std::ptrdiff_t bytes_per_vector;
+    typename BlockScaled::scale_type* scales;
+    std::ptrdiff_t blocks_per_vector;
+    bool whole_words;  ///< whether the words of packed codes are aligned in every vector
+
+    block_vector_walk(matrix_view<Value> view, const block_scaled_span<BlockScaled>& span)
+        : vectors(rows_of<width>(span.direction == block_direction::along_rows ? view : transposed(view))),
+          count(span.vector_count()),
+          length(span.vector_length()),
+          elements(span.elements.data()),
+          bytes_per_vector(span.bytes_per_vector()),
+          scales(span.scales.data()),
+          blocks_per_vector(span.blocks_per_vector()) {
+        // Vectors that follow each other without gaps, and consist of whole blocks, are one vector.
+        if (vectors.column_stride == 1 && vectors.row_stride == length &&
+            length % BlockScaled::block_size == 0) {
+            length *= count;
+            bytes_per_vector *= count;
+            blocks_per_vector *= count;
+            count = (std::min<std::ptrdiff_t>)(count, 1);
+            vectors.wide = reinterpret_cast<std::uintptr_t>(vectors.data) % (width * sizeof(Value)) == 0;
+        }
+        constexpr auto alignment = packed::alignment;
+        whole_words =
+            reinterpret_cast<std::uintptr_t>(elements) % static_cast<std::uintptr_t>(alignment) == 0 &&
+            (count <= 1 || bytes_per_vector % alignment == 0);
+    }
+
+    /// Chunks of a vector, one for each warp.
+    [[nodiscard]] MP_HOST_DEVICE std::ptrdiff_t across() const {
+        return (length + warp_elements - 1) / warp_elements;
+    }
+    [[nodiscard]] simt::launch_size launch() const {
+        constexpr std::ptrdiff_t warps = row_threads / simt::warp_size;
+        return {.blocks =
+                    (std::min)((count * across() - 1) / warps + 1, static_cast<std::ptrdiff_t>(most_blocks))};
+    }
+    /// Whether the words of the lane whose elements begin here are whole, and the bytes that it has.
+    [[nodiscard]] MP_HOST_DEVICE bool is_whole(std::ptrdiff_t position) const {
+        constexpr std::ptrdiff_t together = (packed::shares_words ? 4 : 1) * width;
+        return whole_words && position / together * together + together <= length;
+    }
+    [[nodiscard]] MP_HOST_DEVICE std::ptrdiff_t used_bytes(std::ptrdiff_t position) const {
+        const std::ptrdiff_t left = length - position;
+        if (left <= 0) return 0;
+        return ((left < width ? left : width) * BlockScaled::element_width + 7) / 8;
+    }
+    [[nodiscard]] MP_HOST_DEVICE std::byte* bytes_at(std::ptrdiff_t vector, std::ptrdiff_t position) const {
+        return elements + (vector * bytes_per_vector + position / width * packed::bytes);
+    }
+};
+
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// The ring of stages in shared memory through which operands pass from TMA to wgmma, and its barrier objects.
+#pragma once
+
+#include <mp/config.hpp>
+#include <mp/device/gpu/gemm/tile_stage.hpp>
+#include <mp/device/simt/shared_pointer.hpp>
+
+#include <cstdint>
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
+
+/// The operands of a step: Rows of A and Columns of B, with 128 bytes of k. Each block of a cluster brings its part of B to
+/// all of them.
+template <class A, class B, bool AKMajor, bool BKMajor, int Rows, int Columns, int ClusterBlocks>
+struct staged_operands {
+    using a_type = A;
+    using b_type = B;
+    using a_stage = tile_stage<A, Rows, AKMajor>;
+    using b_stage = tile_stage<B, Columns, BKMajor>;
+    static constexpr bool a_k_major = AKMajor;
+    static constexpr bool b_k_major = BKMajor;
+    static constexpr int rows = Rows;
+    static constexpr int columns = Columns;
+    static constexpr int cluster_blocks = ClusterBlocks;
+    static constexpr int b_part = Columns / ClusterBlocks;
+    static constexpr int k = a_stage::k;
+    static constexpr int bytes = a_stage::bytes + b_stage::bytes;
+    /// Those of a step with fewer rows of A.
+    [[nodiscard]] MP_HOST_DEVICE static constexpr int bytes_of(int a_rows) {
+        return a_rows * warpgroup_k_bytes + b_stage::bytes;
+    }
+
+    static_assert(sizeof(A) == sizeof(B) && bytes % 1024 == 0);
+};
+
+/// Stage and parity of a step.
+template <int Stages>
+struct pipeline_state {
+    int stage = 0;
+    unsigned parity = 0;
+
+    MP_HOST_DEVICE void advance() {
+        const bool last = stage == Stages - 1;
+        stage = last ? 0 : stage + 1;
+        parity ^= last ? 1U : 0U;
+    }
+    /// Passes over the steps of a tile that is another warpgroup's.
+    MP_HOST_DEVICE void skip(int steps) {
+        const unsigned past = static_cast<unsigned>(stage) + static_cast<unsigned>(steps);
+        stage = static_cast<int>(past % Stages);
+        parity ^= past / Stages % 2;
+    }
+};
+
+/// `Stages` stages from the beginning of shared memory on, and two barrier objects of each from `BarriersBegin` on. `full`
+/// ends a phase when the bytes of a stage have arrived, `empty` when every warp that multiplies, in all blocks of the
+/// cluster, is done with it.
+template <class Operands, int Stages, std::uint32_t BarriersBegin>
+struct tma_pipeline {
+    using operands = Operands;
+    using state = pipeline_state<Stages>;
+    using barrier = simt::shared_pointer<simt::memory_barrier>;
+    static constexpr int cluster_blocks = Operands::cluster_blocks;
+    static constexpr int barriers_bytes = Stages * 16;
+
+    MP_HOST_DEVICE static constexpr barrier full(int stage) {
+        return {BarriersBegin + static_cast<std::uint32_t>(stage) * 16};
+    }
+    MP_HOST_DEVICE static constexpr barrier empty(int stage) {
+        return {BarriersBegin + static_cast<std::uint32_t>(stage) * 16 + 8};
+    }
+    MP_HOST_DEVICE static constexpr std::uint32_t a_at(int stage) {
+        return static_cast<std::uint32_t>(stage * Operands::bytes);
+    }
+    MP_HOST_DEVICE static constexpr std::uint32_t b_at(int stage) {
+        return a_at(stage) + Operands::a_stage::bytes;
+    }
+
+    /// Makes the barrier objects, for `warps` warps of each block that read a stage. By one thread, which lets others see
+    /// them by fence_barrier_init().
+    MP_ANY_EXECUTION_SPACE
+    template <class Thread>
+    MP_HOST_DEVICE MP_ALWAYS_INLINE static void init(Thread thread, int warps) {
+        for (int i = 0; i < Stages; ++i) {
+            thread.init_barrier(full(i), 1);
+            thread.init_barrier(empty(i), warps * cluster_blocks);
+        }
+    }
+
+    /// Waits until a stage may be written. The phase before the first one counts as ended.
+    MP_ANY_EXECUTION_SPACE
+    template <class Thread>
+    MP_HOST_DEVICE MP_ALWAYS_INLINE static void wait_empty(Thread thread, const state& at) {
+        thread.wait_barrier(empty(at.stage), at.parity == 0);
+    }
+    /// Waits until its operands have arrived.
+    MP_ANY_EXECUTION_SPACE
+    template <class Thread>
+    MP_HOST_DEVICE MP_ALWAYS_INLINE static void wait_full(Thread thread, const state& at) {
+        thread.wait_barrier(full(at.stage), at.parity != 0);
+    }
+
+    /// Says that a warp is done with a stage; where threads wrote to it, too, the other block is to know.
+    MP_ANY_EXECUTION_SPACE
+    template <bool Written = false, class Thread>
+    MP_HOST_DEVICE MP_ALWAYS_INLINE static void release(Thread thread, int stage) {
+        if (thread.lane() >= cluster_blocks) return;
+        if constexpr (cluster_blocks == 1) {
+            thread.arrive(empty(stage));
+        } else if constexpr (Written) {
+            thread.arrive_remote_ordinary(empty(stage), thread.lane());
+        } else {
+            thread.arrive_remote(empty(stage), thread.lane());
+        }
+    }
+};
+
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE

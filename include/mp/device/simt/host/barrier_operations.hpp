@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// Barrier objects in shared memory, and copies of tiles that arrive at them, on the host.
+#pragma once
+
+#include <mp/device/simt/host/copy_operations.hpp>
+#include <mp/device/simt/host/tile_copies.hpp>
+#include <mp/device/simt/shared_pointer.hpp>
+#include <mp/device/simt/tensor_map.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+
+namespace mp::simt::detail::inline MP_ISA_NAMESPACE {
+
+class barrier_operations : public copy_operations {
+public:
+    using copy_operations::copy_operations;
+
+    // --- cluster
+
+    [[nodiscard]] int block_in_cluster() const { return state().block; }
+    void sync_cluster(const site& where = site::current()) const {
+        meet_cluster(state().clock, "sync_cluster", where);
+        cluster::next_epoch(state());
+    }
+    void sync_cluster_relaxed(const site& where = site::current()) const {
+        meet_cluster(state().fenced, "sync_cluster_relaxed", where);
+    }
+
+    // --- barrier objects
+
+    void init_barrier(shared_pointer<memory_barrier> at, int arrivals,
+                      const site& where = site::current()) const {
+        cluster& all = owner();
+        if (arrivals < 1 || arrivals >= 1 << 20) {
+            all.fail(state(), where, kernel_violation::argument,
+                     "arrivals is " + std::to_string(arrivals) + "; it must be from 1 to 2^20 - 1");
+        }
+        shared_memory& memory = all.memory_of(state());
+        all.check_access(state(), where, "initialises a barrier object of", 8, at.offset, [&] {
+            memory.check_range(at.offset, 8, 8);
+            memory.make_object(state().access(), at.offset, 8);
+        });
+        auto& objects = all.memory_barriers(state().block);
+        memory_barrier_state it;
+        it.offset = at.offset;
+        it.expected = it.pending = static_cast<std::uint32_t>(arrivals);
+        it.initialised_by = state().number;
+        it.participant = all.next_copy_participant();
+        it.known = it.known_fenced = it.completed = it.completed_fenced = vector_clock(all.participants());
+        objects.push_back(std::move(it));
+    }
+    void fence_barrier_init() const { fence_asynchronous(); }
+    void fence_asynchronous() const {
+        owner().use_fences();
+        state().fenced.join(state().clock);
+        cluster::next_epoch(state());
+        // What is written from now on is not fenced.
+        for (memory_barrier_state& it : owner().memory_barriers(state().block)) {
+            if (it.initialised_by == state().number) it.fenced = true;
+        }
+    }
+
+    void arrive(shared_pointer<memory_barrier> at, const site& where = site::current()) const {
+        arrive_at(find(at, state().block, where), 0, where);
+    }
+    void arrive_expect(shared_pointer<memory_barrier> at, int bytes,
+                       const site& where = site::current()) const {
+        arrive_at(find(at, state().block, where), bytes, where);
+    }
+    void arrive_remote(shared_pointer<memory_barrier> at, int block,
+                       const site& where = site::current()) const {
+        check_block(block, where);
+        if (block != state().block) {
+            const auto self = static_cast<std::size_t>(state().number);
+            owner().check_present(block, state(), where);
+            owner().note_reach(block, {self, state().clock[self], where});
+        }
+        arrive_at(find(at, block, where), 0, where);
+    }
+    void arrive_remote_ordinary(shared_pointer<memory_barrier> at, int block,
+                                const site& where = site::current()) const {
+        check_block(block, where);
+        vector_clock& ordinary = find(at, block, where).known_ordinary;
+        if (ordinary.empty()) ordinary = vector_clock(owner().participants());
+        ordinary.join(state().clock);
+        arrive_remote(at, block, where);
+    }
+    void wait_barrier(shared_pointer<memory_barrier> at, bool parity,
+                      const site& where = site::current()) const {
+        cluster& all = owner();
+        // The object may move while others initialise more of them, so it is looked for each time.
+        while (find(at, state().block, where).parity == parity) {
+            find(at, state().block, where).waiting.push_back(state().number);
+            all.wait(state(), "wait_barrier", where);
+        }
+        const memory_barrier_state& it = find(at, state().block, where);
+        state().clock.join(it.completed);
+        state().fenced.join(it.completed_fenced);
+        if (!it.completed_ordinary.empty()) state().of_cluster.join(it.completed_ordinary);
+    }
+
+    // --- tiles
+
+    void prefetch_map(const tensor_map& /*map*/) const {}
+
+    template <class Value>
+    void copy_tile(shared_pointer<Value> to, const tensor_map& map, int position, int row,
+                   shared_pointer<memory_barrier> barrier, const site& where = site::current()) const {
+        begin_tile(to.offset, matrix_of(map, where), position, row, barrier, own_block(), where);
+    }
+    template <class Value>
+    void copy_tile(shared_pointer<Value> to, const tensor_map& map, int position, int row, int matrix,
+                   shared_pointer<memory_barrier> barrier, const site& where = site::current()) const {
+        begin_tile(to.offset, matrix_of(map, matrix, where), position, row, barrier, own_block(), where);
+    }
+    template <class Value>
+    void copy_tile_multicast(shared_pointer<Value> to, const tensor_map& map, int position, int row,
+                             shared_pointer<memory_barrier> barrier, std::uint16_t blocks,
+                             const site& where = site::current()) const {
+        begin_tile(to.offset, matrix_of(map, where), position, row, barrier, blocks, where);
+    }
+    template <class Value>
+    void copy_tile_multicast(shared_pointer<Value> to, const tensor_map& map, int position, int row,
+                             int matrix, shared_pointer<memory_barrier> barrier, std::uint16_t blocks,
+                             const site& where = site::current()) const {
+        begin_tile(to.offset, matrix_of(map, matrix, where), position, row, barrier, blocks, where);
+    }
+
+    // Caches are not simulated.
+    template <class Value>
+    void copy_tile(shared_pointer<Value> to, const tensor_map& map, int position, int row, int matrix,
+                   shared_pointer<memory_barrier> barrier, cache_hint /*hint*/,
+                   const site& where = site::current()) const {
+        copy_tile(to, map, position, row, matrix, barrier, where);
+    }
+    template <class Value>
+    void copy_tile_multicast(shared_pointer<Value> to, const tensor_map& map, int position, int row,
+                             int matrix, shared_pointer<memory_barrier> barrier, std::uint16_t blocks,
+                             cache_hint /*hint*/, const site& where = site::current()) const {
+        copy_tile_multicast(to, map, position, row, matrix, barrier, blocks, where);
+    }
+
+    template <class Value>
+    void store_tile(const tensor_map& map, int position, int row, shared_pointer<Value> from,
+                    const site& where = site::current()) const {
+        begin_store(from.offset, matrix_of(map, where), position, row, where);
+    }
+    template <class Value>
+    void store_tile(const tensor_map& map, int position, int row, int matrix, shared_pointer<Value> from,
+                    const site& where = site::current()) const {
+        begin_store(from.offset, matrix_of(map, matrix, where), position, row, where);
+    }
+    void commit_stores() const { state().store_groups.push_back(std::exchange(state().open_stores, {})); }
+    template <int Pending>
+    void wait_stores() const {
+        wait_stores_read<Pending>();
+        auto& groups = state().store_groups;
+        while (groups.size() > static_cast<std::size_t>(Pending)) {
+            for (const auto& store : groups.front().operations) store->land();
+            groups.pop_front();
+        }
+    }
+    /// Global memory is written when that is waited for, or when the thread leaves the kernel.
+    template <int Pending>
+    void wait_stores_read() const {
+        auto& groups = state().store_groups;
+        for (std::size_t i = 0; i + static_cast<std::size_t>(Pending) < groups.size(); ++i) {
+            if (std::exchange(groups[i].read, true)) continue;
+            for (const auto& store : groups[i].operations) store->read();
+        }
+    }
+
+private:
+    /// Waits for the threads of the cluster, and tells them of what happened until `known`.
+    void meet_cluster(const vector_clock& known, const char* operation, const site& where) const {
+        cluster& all = owner();
+        block_barrier& it = all.cluster_barrier();
+        it.expected = -1;
+        it.come(known, &state().fenced);
+        it.waiting.push_back(state().number);
+        if (it.arrived == all.active_in_cluster()) all.release(it);
+        all.wait(state(), operation, where);
+    }
+
+    void check_block(int block, const site& where) const {
+        if (block >= 0 && block < shape().cluster_blocks) return;
+        owner().fail(state(), where, kernel_violation::argument,
+                     "block is " + std::to_string(block) + "; it must be one of the cluster");
+    }
+
+    [[nodiscard]] std::uint16_t own_block() const { return static_cast<std::uint16_t>(1U << state().block); }
+
+    /// What a map of one matrix says.
+    [[nodiscard]] tensor_tiles matrix_of(const tensor_map& map, const site& where) const {
+        const tensor_tiles tiles = tiles_of(map);
+        if (tiles.matrices != 0) {
+            owner().fail(state(), where, kernel_violation::argument,
+                         "uses a map of several matrices without saying which of them");
+        }
+        return tiles;
+    }
+    /// What a map says of one of its matrices; those that do not exist have no rows.
+    [[nodiscard]] tensor_tiles matrix_of(const tensor_map& map, int matrix, const site& where) const {
+        tensor_tiles tiles = tiles_of(map);
+        if (tiles.matrices == 0) {
+            owner().fail(state(), where, kernel_violation::argument,
+                         "says which matrix, of a map of one matrix without a number");
+        }
+        if (matrix < 0 || matrix >= tiles.matrices) {
+            tiles.rows = 0;
+        } else {
+            tiles.data = static_cast<const unsigned char*>(tiles.data) + matrix * tiles.matrix_bytes;
+        }
+        return tiles;
+    }
+
+    /// Begins to copy a tile to the blocks whose bits are set.
+    void begin_tile(std::uint32_t to, const tensor_tiles& tiles, int position, int row,
+                    shared_pointer<memory_barrier> barrier, std::uint16_t blocks, const site& where) const {
+        cluster& all = owner();
+        check_dependencies("copies a tile of", where);
+        check_tile_range(to, tiles, where);
+        for (int block = 0; block < all.shape().cluster_blocks; ++block) {
+            if ((blocks >> block & 1) == 0) continue;
+            all.check_present(block, state(), where);
+            const memory_barrier_state& object = find(barrier, block, where);
+            if (!object.fenced) {
+                all.fail(state(), where, kernel_violation::missing_fence,
+                         "copies to a barrier object whose initialisation no fence_barrier_init() followed",
+                         static_cast<std::ptrdiff_t>(barrier.offset));
+            }
+            shared_memory& memory = all.memory(block);
+            const auto bytes = static_cast<std::size_t>(tiles.tile_bytes());
+            all.check_access(state(), where, "begins to copy a tile of", bytes, to, [&] {
+                memory.begin_copy(block == state().block ? state().access() : state().access_remote(), to,
+                                  bytes);
+            });
+            all.defer(std::make_unique<tile_arrival>(all, block, to, barrier.offset, tiles, position, row,
+                                                     state(), where));
+        }
+        if ((blocks >> all.shape().cluster_blocks) != 0) {
+            all.fail(state(), where, kernel_violation::argument,
+                     "copies a tile to blocks beyond the cluster");
+        }
+    }
+
+    void begin_store(std::uint32_t from, const tensor_tiles& tiles, int position, int row,
+                     const site& where) const {
+        cluster& all = owner();
+        check_dependencies("stores a tile of", where);
+        check_tile_range(from, tiles, where);
+        shared_memory& memory = all.memory_of(state());
+        const auto bytes = static_cast<std::size_t>(tiles.tile_bytes());
+        all.check_access(state(), where, "begins to store a tile of", bytes, from,
+                         [&] { memory.begin_asynchronous_read(state().access(), from, bytes); });
+        state().open_stores.operations.push_back(
+            std::make_unique<tile_store>(state(), from, tiles, position, row, where));
+    }
+
+    void check_tile_range(std::uint32_t offset, const tensor_tiles& tiles, const site& where) const {
+        cluster& all = owner();
+        // Swizzled tiles repeat after 8 rows of their swizzle; others may begin at 128 bytes.
+        const std::size_t alignment =
+            tiles.swizzle_bytes == 0 ? 128 : static_cast<std::size_t>(tiles.swizzle_bytes) * 8;
+        all.check_access(state(), where, "places a tile of", static_cast<std::size_t>(tiles.tile_bytes()),
+                         offset, [&] {
+                             all.memory_of(state()).check_range(
+                                 offset, static_cast<std::size_t>(tiles.tile_bytes()), alignment);
+                         });
+    }
+
+    memory_barrier_state& find(shared_pointer<memory_barrier> at, int block, const site& where) const {
+        cluster& all = owner();
+        shared_memory& memory = all.memory(block);
+        all.check_access(state(), where, "uses a barrier object of", 8, at.offset, [&] {
+            memory.check_range(at.offset, 8, 8);
+            memory.use_object(state().access(), at.offset, 8);
+        });
+        return all.memory_barrier_at(block, at.offset);
+    }
+
+    void arrive_at(memory_barrier_state& it, int bytes, const site& where) const {
+        cluster& all = owner();
+        if (bytes < 0 || bytes >= 1 << 20) {
+            all.fail(state(), where, kernel_violation::argument,
+                     "bytes is " + std::to_string(bytes) + "; it must be from 0 to 2^20 - 1");
+        }
+        if (it.pending == 0) {
+            all.fail(state(), where, kernel_violation::argument,
+                     "arrives at a barrier object at which as many have arrived in this phase as it expects",
+                     static_cast<std::ptrdiff_t>(it.offset));
+        }
+        it.known.join(state().clock);
+        it.known_fenced.join(state().fenced);
+        cluster::next_epoch(state());
+        it.bytes += bytes;
+        --it.pending;
+        all.complete_phase(it);
+    }
+};
+
+}  // namespace mp::simt::detail::inline MP_ISA_NAMESPACE

@@ -1,0 +1,380 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// A cluster of blocks on the host: its threads as fibers, their shared memory, and who waits for what.
+#pragma once
+
+#include <mp/config.hpp>
+#include <mp/device/simt/host/access_statistics.hpp>
+#include <mp/device/simt/host/clock.hpp>
+#include <mp/device/simt/host/cluster_exits.hpp>
+#include <mp/device/simt/host/failure_text.hpp>
+#include <mp/device/simt/host/fault_reporter.hpp>
+#include <mp/device/simt/host/fiber.hpp>
+#include <mp/device/simt/host/registers_of_block.hpp>
+#include <mp/device/simt/host/scheduler.hpp>
+#include <mp/device/simt/host/shared_memory.hpp>
+#include <mp/device/simt/host/thread_state.hpp>
+#include <mp/device/simt/host/tile_layouts.hpp>
+#include <mp/device/simt/host/warpgroup_state.hpp>
+#include <mp/device/simt/kernel_error.hpp>
+#include <mp/device/simt/launch_shape.hpp>
+#include <mp/error.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <exception>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace mp::simt::detail::inline MP_ISA_NAMESPACE {
+
+/// Runs one cluster of blocks after the other on one thread of the operating system.
+class cluster : public fault_reporter {
+public:
+    using entry_function = void (*)(const void* kernel, thread_state& thread);
+
+    /// Barrier objects of a cluster whose copies are told apart; with more, some reads too early go
+    /// unnoticed.
+    static constexpr std::size_t copy_participants = 64;
+
+    cluster(const launch_shape& shape, const host_settings& settings)
+        : fault_reporter(shape, settings),
+          stacks_(settings.stack_bytes),
+          scheduler_(thread_count(), settings.seed),
+          warp_slots_(thread_count() / warp_size, collective_slot(warp_size)),
+          warpgroup_slots_(thread_count() / warpgroup_size, collective_slot(warpgroup_size)),
+          warpgroups_(thread_count() / warpgroup_size) {
+        for (int block = 0; block < shape.cluster_blocks; ++block) {
+            memories_.emplace_back(shape.shared_bytes);
+            barriers_.emplace_back();
+            memory_barriers_.emplace_back();
+            layouts_.emplace_back();
+            registers_.emplace_back();
+        }
+        for (std::size_t i = 0; i < thread_count(); ++i) {
+            const int number = static_cast<int>(i);
+            threads_.push_back(std::unique_ptr<thread_state>(new thread_state{this,
+                                                                              number,
+                                                                              number / shape.threads,
+                                                                              number % shape.threads,
+                                                                              fiber(stacks_),
+                                                                              vector_clock(participants()),
+                                                                              vector_clock(participants()),
+                                                                              vector_clock(participants()),
+                                                                              nullptr,
+                                                                              {},
+                                                                              false,
+                                                                              false,
+                                                                              {},
+                                                                              {},
+                                                                              {},
+                                                                              {},
+                                                                              {},
+                                                                              {}}));
+        }
+    }
+    cluster(const cluster&) = delete;
+    cluster& operator=(const cluster&) = delete;
+
+    /// Runs the blocks from `first_block` on. Throws what the kernel throws first, kernel_error included,
+    /// after all of its threads have been ended.
+    void run(std::ptrdiff_t first_block, std::uint64_t seed, entry_function entry, const void* kernel) {
+        begin_at(first_block);
+        entry_ = entry;
+        kernel_ = kernel;
+        scheduler_ = scheduler(thread_count(), seed);
+        reset();
+        for (const auto& thread : threads_) {
+            thread->stack.start(&cluster::enter, thread.get());
+            scheduler_.set_runnable(static_cast<std::size_t>(thread->number));
+        }
+        while (unfinished_ != 0 && failure_ == nullptr) step();
+        if (settings().statistics != nullptr) settings().statistics->end_block();
+        if (failure_ != nullptr) {
+            cancel();
+            std::rethrow_exception(std::exchange(failure_, nullptr));
+        }
+    }
+
+    // --- for the operations of threads
+
+    [[nodiscard]] std::uint64_t seed() const { return settings().seed; }
+    [[nodiscard]] access_statistics* statistics() const { return settings().statistics; }
+    [[nodiscard]] shared_memory& memory(int block) { return memories_[static_cast<std::size_t>(block)]; }
+    [[nodiscard]] shared_memory& memory_of(const thread_state& thread) { return memory(thread.block); }
+    [[nodiscard]] thread_state& thread(int number) { return *threads_[static_cast<std::size_t>(number)]; }
+    [[nodiscard]] block_barrier& barrier(int block, int id) {
+        return barriers_[static_cast<std::size_t>(block)][static_cast<std::size_t>(id)];
+    }
+    [[nodiscard]] std::vector<memory_barrier_state>& memory_barriers(int block) {
+        return memory_barriers_[static_cast<std::size_t>(block)];
+    }
+    [[nodiscard]] collective_slot& warp_slot(const thread_state& thread) {
+        return warp_slots_[static_cast<std::size_t>(thread.warp())];
+    }
+    /// Whether the threads are whole warpgroups, within a block.
+    [[nodiscard]] bool has_warpgroups() const { return shape().threads % warpgroup_size == 0; }
+    [[nodiscard]] collective_slot& warpgroup_slot(const thread_state& thread) {
+        return warpgroup_slots_[static_cast<std::size_t>(thread.number / warpgroup_size)];
+    }
+    [[nodiscard]] warpgroup_state& warpgroup(const thread_state& thread) {
+        return warpgroups_[static_cast<std::size_t>(thread.number / warpgroup_size)];
+    }
+    [[nodiscard]] tile_layouts& layouts(int block) { return layouts_[static_cast<std::size_t>(block)]; }
+    [[nodiscard]] registers_of_block& registers(int block) {
+        return registers_[static_cast<std::size_t>(block)];
+    }
+    [[nodiscard]] sums_poison& poison() { return poison_; }
+    [[nodiscard]] std::size_t participants() const { return thread_count() + copy_participants; }
+    /// Participant under which async copies of a new mbarrier are recorded.
+    [[nodiscard]] std::size_t next_copy_participant() {
+        return thread_count() + objects_++ % copy_participants;
+    }
+    /// A new epoch of the copies of a barrier object.
+    [[nodiscard]] std::uint32_t next_copy_epoch(std::size_t participant) {
+        return ++copy_moments_[participant - thread_count()];
+    }
+    /// Threads of a block that have not left the kernel.
+    [[nodiscard]] int active(int block) const { return active_[static_cast<std::size_t>(block)]; }
+    [[nodiscard]] bool fences_in_use() const { return fences_in_use_; }
+    void use_fences() { fences_in_use_ = true; }
+    void defer(std::unique_ptr<deferred_operation> operation) { deferred_.push_back(std::move(operation)); }
+
+    /// Suspends the thread until it is woken.
+    void wait(thread_state& thread, const char* operation, const site& where) {
+        if (failure_ != nullptr) return;  // on the way out already
+        thread.waiting_for = operation;
+        thread.where = where;
+        thread.stack.suspend();
+        thread.waiting_for = nullptr;
+        if (failure_ != nullptr) throw cancelled{};
+    }
+    void wake(int number) { scheduler_.set_runnable(static_cast<std::size_t>(number)); }
+
+    /// From now on more is looked at.
+    void observe() {
+        if (threads_.front()->observed) return;
+        for (const auto& thread : threads_) thread->observed = true;
+    }
+
+    /// Begins a new epoch of the thread, after the one before was published to others.
+    static void next_epoch(thread_state& thread) { ++thread.clock[static_cast<std::size_t>(thread.number)]; }
+
+    /// Lets the threads that wait at a barrier go on, with what all who came there knew.
+    void release(block_barrier& it) {
+        for (const int number : it.waiting) {
+            thread_state& waiting = thread(number);
+            waiting.clock.join(it.known);
+            if (&it == &cluster_barrier_) waiting.of_cluster.join(it.known);
+            if (fences_in_use_) waiting.fenced.join(it.fenced);
+            wake(number);
+        }
+        it.reset();
+    }
+
+    /// The shared memory of a block into which a thread reaches, or has a copy reach, has to be there still.
+    void check_present(int block, const thread_state& thread, const site& where) const {
+        if (active(block) != 0) return;
+        fail(thread, where, kernel_violation::early_exit,
+             "reaches into the shared memory of block " + std::to_string(first_block() + block) +
+                 ", which has left the kernel");
+    }
+    /// A participant has reached into the shared memory of a block, which has to stay until then.
+    void note_reach(int block, const cluster_exits::access& it) { exits_.note(block, it); }
+
+    /// The barrier of all threads of the cluster.
+    [[nodiscard]] block_barrier& cluster_barrier() { return cluster_barrier_; }
+    [[nodiscard]] int active_in_cluster() const {
+        int sum = 0;
+        for (const int count : active_) sum += count;
+        return sum;
+    }
+
+    /// The barrier object at an offset, which has to be one.
+    [[nodiscard]] memory_barrier_state& memory_barrier_at(int block, std::uint32_t offset) {
+        auto& objects = memory_barriers(block);
+        return *std::find_if(objects.rbegin(), objects.rend(),
+                             [offset](const memory_barrier_state& it) { return it.offset == offset; });
+    }
+
+    /// Ends the phase of a barrier object if everybody and every byte has arrived.
+    void complete_phase(memory_barrier_state& it) {
+        if (it.pending != 0 || it.bytes != 0) return;
+        it.completed = it.known;
+        it.completed_fenced = it.known_fenced;
+        if (!it.known_ordinary.empty()) it.completed_ordinary = it.known_ordinary;
+        it.pending = it.expected;
+        it.parity = !it.parity;
+        for (const int number : it.waiting) wake(number);
+        it.waiting.clear();
+    }
+
+private:
+    static void enter(void* argument) {
+        thread_state& thread = *static_cast<thread_state*>(argument);
+        cluster& owner = *thread.owner;
+        try {
+            owner.entry_(owner.kernel_, thread);
+        } catch (const cancelled&) {
+            // The failure is known.
+        } catch (...) {
+            if (owner.failure_ == nullptr) owner.failure_ = std::current_exception();
+        }
+    }
+
+    void reset() {
+        failure_ = nullptr;
+        deferred_.clear();
+        const bool fenced = std::exchange(fences_in_use_, false);
+        objects_ = 0;
+        copy_moments_.fill(0);
+        unfinished_ = thread_count();
+        exits_.reset(memories_.size(), participants());
+        active_.assign(memories_.size(), shape().threads);
+        for (collective_slot& it : warp_slots_) it.reset();
+        for (collective_slot& it : warpgroup_slots_) it.reset();
+        for (warpgroup_state& it : warpgroups_) it = {};
+        for (shared_memory& memory : memories_) memory.reset();
+        for (auto& barriers : barriers_) {
+            for (block_barrier& it : barriers) {
+                if (it.expected != 0) it.reset();
+            }
+        }
+        for (auto& objects : memory_barriers_) objects.clear();
+        for (tile_layouts& it : layouts_) it.reset();
+        for (registers_of_block& it : registers_) {
+            it.reset(static_cast<std::size_t>(shape().threads / warpgroup_size), settings().registers);
+        }
+        for (const auto& thread : threads_) {
+            thread->clock.reset();
+            if (fenced) thread->fenced.reset();
+            thread->of_cluster.reset();
+            next_epoch(*thread);
+            thread->waiting_for = nullptr;
+            if (!thread->open_copies.empty()) thread->open_copies.clear();
+            if (!thread->copy_groups.empty()) thread->copy_groups.clear();
+            thread->observed = settings().statistics != nullptr || settings().global != nullptr;
+            thread->told.reset();
+            thread->found.reset();
+        }
+    }
+
+    void step() {
+        if (!deferred_.empty() && scheduler_.chance(16)) land_one();
+        const std::ptrdiff_t number = scheduler_.take();
+        if (number < 0) {
+            if (deferred_.empty()) {
+                note_deadlock();
+            } else {
+                land_one();
+            }
+            return;
+        }
+        thread_state& next = *threads_[static_cast<std::size_t>(number)];
+        try {
+            next.stack.resume();
+        } catch (...) {  // no memory for a stack
+            failure_ = std::current_exception();
+            return;
+        }
+        if (next.stack.finished()) leave(next);
+    }
+
+    void land_one() {
+        const std::size_t i = scheduler_.choose(deferred_.size());
+        const std::unique_ptr<deferred_operation> operation = std::move(deferred_[i]);
+        deferred_.erase(deferred_.begin() + static_cast<std::ptrdiff_t>(i));
+        try {
+            operation->land();
+        } catch (...) {
+            failure_ = std::current_exception();
+        }
+    }
+
+    void note_deadlock() {
+        std::string text = deadlock_text(threads_, first_block());
+        for (const registers_of_block& it : registers_) text.append(it.text());
+        failure_ = std::make_exception_ptr(fault_of_block(0, kernel_violation::deadlock, text));
+    }
+
+    /// A thread has left the kernel. Barriers for all threads do not wait for it.
+    void leave(thread_state& thread) {
+        --unfinished_;
+        --active_[static_cast<std::size_t>(thread.block)];
+        if (failure_ != nullptr) return;
+        try {
+            leave_slot(thread, warp_slot(thread));
+            if (has_warpgroups()) {
+                leave_slot(thread, warpgroup_slot(thread));
+                check_products(*this, thread, warpgroup(thread));
+            }
+            end_stores(*this, thread);
+            exits_.leave(thread);
+            if (active(thread.block) == 0) exits_.check(*this, thread.block, deferred_);
+        } catch (...) {
+            failure_ = std::current_exception();
+            return;
+        }
+        for (block_barrier& it : barriers_[static_cast<std::size_t>(thread.block)]) {
+            if (it.expected < 0 && it.arrived == active(thread.block)) release(it);
+        }
+        if (cluster_barrier_.expected < 0 && cluster_barrier_.arrived == active_in_cluster()) {
+            release(cluster_barrier_);
+        }
+    }
+
+    /// Others may wait in an operation of the warp for a thread that leaves.
+    void leave_slot(const thread_state& thread, collective_slot& slot) {
+        ++slot.left;
+        slot.operands[static_cast<std::size_t>(thread.number) % slot.operands.size()] = nullptr;
+        if (slot.arrived == 0) return;
+        if (slot.who == participation::all) {
+            fail(*threads_[static_cast<std::size_t>(slot.first)], slot.where, kernel_violation::divergence,
+                 std::string("waits in ") + slot.operation + " for " + name_of(thread) +
+                     ", which has left the kernel");
+        }
+        if (slot.complete()) wake(slot.first);
+    }
+
+    /// Takes down the stacks of all threads that are left.
+    void cancel() {
+        for (const auto& thread : threads_) {
+            if (thread->stack.finished()) continue;
+            if (thread->waiting_for == nullptr) continue;  // has not begun: nothing is on its stack
+            thread->stack.resume();
+        }
+        deferred_.clear();
+    }
+
+    stack_pool stacks_;
+    scheduler scheduler_;
+    entry_function entry_ = nullptr;
+    const void* kernel_ = nullptr;
+    std::vector<std::unique_ptr<thread_state>> threads_;
+    std::vector<shared_memory> memories_;
+    std::vector<std::array<block_barrier, block_barriers>> barriers_;
+    block_barrier cluster_barrier_;
+    std::vector<std::vector<memory_barrier_state>> memory_barriers_;
+    std::vector<tile_layouts> layouts_;
+    std::vector<registers_of_block> registers_;
+    sums_poison poison_;
+    std::vector<collective_slot> warp_slots_;
+    std::vector<collective_slot> warpgroup_slots_;
+    std::vector<warpgroup_state> warpgroups_;
+    std::vector<int> active_;
+    deferred_operations deferred_;
+    std::array<std::uint32_t, copy_participants> copy_moments_ = {};
+    std::size_t objects_ = 0;
+    std::size_t unfinished_ = 0;
+    cluster_exits exits_;
+    bool fences_in_use_ = false;
+    std::exception_ptr failure_;
+};
+
+}  // namespace mp::simt::detail::inline MP_ISA_NAMESPACE

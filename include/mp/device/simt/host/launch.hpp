@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// Launching a kernel on the host.
+#pragma once
+
+#include <mp/base/parallel.hpp>
+#include <mp/device/simt/host/cluster.hpp>
+#include <mp/device/simt/host/global_memory.hpp>
+#include <mp/device/simt/host/simulated_thread.hpp>
+#include <mp/device/simt/kernel_traits.hpp>
+#include <mp/device/simt/launch_recorder.hpp>
+#include <mp/device/simt/launch_shape.hpp>
+#include <mp/device/simt/memory_checker.hpp>
+#include <mp/device/simt/simulated_gpu.hpp>
+#include <mp/error.hpp>
+#include <mp/executor.hpp>
+#include <mp/numbers/simd/floating_point_modes.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace mp::simt::detail::inline MP_ISA_NAMESPACE {
+
+template <arch Arch, class Kernel>
+void run_thread(const void* kernel, thread_state& state) {
+    state.is_dependent = waiting_kernel<Kernel>;
+    (*static_cast<const Kernel*>(kernel))(simulated_thread<Arch>(state));
+    if constexpr (waiting_kernel<Kernel>) check_has_waited(*state.owner, state);
+}
+
+/// Runs the clusters of a grid, which is the same for all kernels.
+inline void run_grid(std::string_view function, const cpu& host, host_settings settings,
+                     memory_checker* checker, const launch_shape& shape,
+                     void (*thread)(const void*, thread_state&), const void* kernel) {
+    mp::detail::check_threads(function, host);
+    if (settings.statistics != nullptr && host.threads != 1) {
+        mp::detail::throw_argument(function, "exec.threads", host.threads,
+                                   "must be 1 where exec.statistics counts accesses");
+    }
+    if (checker != nullptr && host.threads != 1) {
+        mp::detail::throw_argument(function, "exec.threads", host.threads,
+                                   "must be 1 where exec.checker watches memory");
+    }
+    std::optional<global_memory> global;
+    settings.function = function;
+    if (checker != nullptr) settings.global = &global.emplace(*checker, settings.equal_writes);
+    std::vector<std::ptrdiff_t> order;
+    for (std::ptrdiff_t block = 0; block < shape.blocks; block += shape.cluster_blocks) {
+        order.push_back(block);
+    }
+    schedule_random random(settings.seed);
+    if (settings.seed != 0) {
+        for (std::size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random.below(i)]);
+    }
+    mp::detail::parallel_for(host, order.size(), 1, [&](std::size_t begin, std::size_t end) {
+        // A device has gradual underflow whatever the program that simulates it has set.
+        const mp::detail::default_floating_point_modes modes;
+        cluster blocks(shape, settings);
+        for (std::size_t i = begin; i < end; ++i) {
+            const std::uint64_t seed = settings.seed == 0 ? 0 : settings.seed * 1'000'003 + i + 1;
+            blocks.run(order[i], seed, thread, kernel);
+        }
+    });
+}
+
+/// A launch that is kept, with a copy of its kernel.
+class recorded_grid final : public launch_recorder::action {
+public:
+    recorded_grid(std::string_view function, const cpu& host, const host_settings& settings,
+                  memory_checker* checker, const launch_shape& shape,
+                  void (*thread)(const void*, thread_state&), const void* kernel, std::size_t bytes)
+        : function_(function),
+          host_(host),
+          settings_(settings),
+          checker_(checker),
+          shape_(shape),
+          thread_(thread),
+          kernel_(std::make_unique<line[]>((bytes + sizeof(line) - 1) / sizeof(line))) {
+        std::memcpy(kernel_.get(), kernel, bytes);
+    }
+    void run() const override {
+        run_grid(function_, host_, settings_, checker_, shape_, thread_, kernel_.get());
+    }
+
+private:
+    struct alignas(128) line {  // as aligned as any kernel is
+        std::byte bytes[128];
+    };
+    std::string function_;
+    cpu host_;
+    host_settings settings_;
+    memory_checker* checker_;
+    launch_shape shape_;
+    void (*thread_)(const void*, thread_state&);
+    std::unique_ptr<line[]> kernel_;
+};
+
+/// What the host has to know of a kernel.
+struct kernel_facts {
+    int threads;
+    int cluster_blocks;
+    int resident_blocks;
+    std::size_t bytes;
+    void (*thread)(const void* kernel, thread_state&);
+};
+
+/// A launch, which is the same for all kernels.
+template <arch Arch>
+void launch_grid(std::string_view function, const simulated_gpu<Arch>& gpu, const launch_size& size,
+                 const kernel_facts& facts, const void* kernel) {
+    const launch_shape shape = shape_of_launch(function, size, facts.threads, facts.cluster_blocks);
+    const host_settings settings{gpu.seed,         gpu.stack_bytes,
+                                 gpu.statistics,   function,
+                                 gpu.equal_writes, registers_at_launch(facts.threads, facts.resident_blocks)};
+    const cpu host{.threads = gpu.threads};
+    if (gpu.recorder != nullptr && gpu.recorder->recording()) {
+        gpu.recorder->add(std::make_unique<recorded_grid>(function, host, settings, gpu.checker, shape,
+                                                          facts.thread, kernel, facts.bytes));
+        return;
+    }
+    run_grid(function, host, settings, gpu.checker, shape, facts.thread, kernel);
+}
+
+}  // namespace mp::simt::detail::inline MP_ISA_NAMESPACE
+
+namespace mp::simt::inline MP_ISA_NAMESPACE {
+
+/// Runs a kernel on the host, and returns when it is done: see mp::simulated_gpu. Parameters and errors are
+/// those of the launch on a device. Throws mp::kernel_error when the kernel does what a device does not
+/// define; blocks that ran before have written what they wrote.
+///
+///     struct fill {
+///         static constexpr int threads = 256;
+///         float* to;
+///         std::size_t size;
+///
+///         template <class Thread>
+///         MP_HOST_DEVICE void operator()(Thread thread) const {
+///             const auto i = static_cast<std::size_t>(thread.block() * threads + thread.index());
+///             if (i < size) thread.store(to + i, 1.0F);
+///         }
+///     };
+///     mp::simt::launch("fill", mp::simulated_gpu<mp::arch::sm_80>{}, {.blocks = 4}, fill{data, 1000});
+template <arch Arch, class Kernel>
+void launch(std::string_view function, const simulated_gpu<Arch>& exec, const launch_size& size,
+            const Kernel& kernel) {
+    check_kernel<Kernel>();
+    static_assert(alignof(Kernel) <= 128);
+    static constexpr detail::kernel_facts facts{Kernel::threads, cluster_blocks_of<Kernel>(),
+                                                resident_blocks_of<Kernel>(), sizeof(Kernel),
+                                                &detail::run_thread<Arch, Kernel>};
+    detail::launch_grid(function, exec, size, facts, &kernel);
+}
+
+}  // namespace mp::simt::inline MP_ISA_NAMESPACE

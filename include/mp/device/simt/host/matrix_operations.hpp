@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// Matrix instructions of a warp on the host.
+#pragma once
+
+#include <mp/base/bits.hpp>
+#include <mp/device/simt/fragments.hpp>
+#include <mp/device/simt/host/barrier_operations.hpp>
+#include <mp/device/simt/host/tensor_core_tile.hpp>
+#include <mp/device/simt/shared_pointer.hpp>
+#include <mp/half.hpp>
+#include <mp/linalg/tensor_core/arch.hpp>
+#include <mp/linalg/tensor_core/block_fma.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+namespace mp::simt::detail::inline MP_ISA_NAMESPACE {
+
+template <arch Arch>
+class matrix_operations : public barrier_operations {
+public:
+    using barrier_operations::barrier_operations;
+
+    template <int Count, class Value>
+    [[nodiscard]] registers<Count> load_matrix(shared_pointer<Value> row,
+                                               const site& where = site::current()) const {
+        return loaded<Count, false>(row.offset, "load_matrix", where);
+    }
+    template <int Count, class Value>
+    [[nodiscard]] registers<Count> load_matrix_transposed(shared_pointer<Value> row,
+                                                          const site& where = site::current()) const {
+        static_assert(sizeof(Value) == 2, "mp: matrices of elements of 2 bytes can be transposed");
+        return loaded<Count, true>(row.offset, "load_matrix_transposed", where);
+    }
+
+    template <int Count, class Value>
+    void store_matrix(shared_pointer<Value> row, const registers<Count>& from,
+                      const site& where = site::current()) const {
+        static_assert(Count == 1 || Count == 2 || Count == 4, "mp: 1, 2 or 4 matrices are stored");
+        static_assert(Arch >= arch::sm_90, "mp: store_matrix is there from sm_90 on");
+        struct store_operands {
+            const thread_state* thread;
+            std::uint32_t offset;
+            const registers<Count>* from;
+        } mine{&state(), row.offset, &from};
+        if (state().observed) check_sums(&from, sizeof from, where);
+        cluster& all = owner();
+        collective_operation(
+            state(), all.warp_slot(state()), "store_matrix", where, mine, [&](store_operands* const* lanes) {
+                for (int matrix = 0; matrix < Count; ++matrix) {
+                    unsigned char rows[8][16];
+                    for (int lane = 0; lane < warp_size; ++lane) {
+                        const fragment_coordinate to = loaded_coordinate(lane);
+                        std::memcpy(&rows[to.row][to.position], &(*lanes[lane]->from)[matrix], 4);
+                    }
+                    count_rows("store_matrix", where, lanes + 8 * matrix);
+                    for (int i = 0; i < 8; ++i) store_row(*lanes[8 * matrix + i], rows[i], where);
+                }
+            });
+    }
+
+    template <class A, class B>
+    void multiply_add(float (&sum)[4], const registers<4>& a, const registers<2>& b,
+                      const site& where = site::current()) const {
+        struct mma_operands {
+            float (*sum)[4];
+            const registers<4>* a;
+            const registers<2>* b;
+        } mine{&sum, &a, &b};
+        collective_operation(state(), owner().warp_slot(state()), "multiply_add", where, mine,
+                             [](mma_operands* const* lanes) { multiply_warp<A, B>(lanes); });
+    }
+
+    template <class A, class B>
+    void multiply_add(registers<2>& sum, const registers<4>& a, const registers<2>& b,
+                      const site& where = site::current()) const {
+        static_assert(std::is_same_v<A, half> && std::is_same_v<B, half>,
+                      "mp: sums of half are for operands of half");
+        struct half_mma_operands {
+            registers<2>* sum;
+            const registers<4>* a;
+            const registers<2>* b;
+        } mine{&sum, &a, &b};
+        collective_operation(state(), owner().warp_slot(state()), "multiply_add", where, mine,
+                             [](half_mma_operands* const* lanes) { multiply_halves(lanes); });
+    }
+
+    template <class A, class B>
+    void multiply_add(std::int32_t (&sum)[4], const registers<4>& a, const registers<2>& b,
+                      const site& where = site::current()) const {
+        static_assert(std::is_same_v<A, std::int8_t> && std::is_same_v<B, std::int8_t>,
+                      "mp: sums of integers are for operands of std::int8_t");
+        static_assert(Arch >= arch::sm_80,
+                      "mp: the tensor cores of this architecture do not multiply these types");
+        struct integer_mma_operands {
+            std::int32_t (*sum)[4];
+            const registers<4>* a;
+            const registers<2>* b;
+        } mine{&sum, &a, &b};
+        collective_operation(state(), owner().warp_slot(state()), "multiply_add", where, mine,
+                             [](integer_mma_operands* const* lanes) { multiply_integers(lanes); });
+    }
+
+private:
+    template <int Count, bool Transposed>
+    registers<Count> loaded(std::uint32_t offset, const char* operation, const site& where) const {
+        static_assert(Count == 1 || Count == 2 || Count == 4, "mp: 1, 2 or 4 matrices are loaded");
+        struct load_operands {
+            const thread_state* thread;
+            std::uint32_t offset;
+            registers<Count> result;
+        } mine{&state(), offset, {}};
+        cluster& all = owner();
+        shared_memory& memory = all.memory_of(state());
+        collective_operation(
+            state(), all.warp_slot(state()), operation, where, mine, [&](load_operands* const* lanes) {
+                for (int i = 0; i < 8 * Count; ++i) {
+                    const load_operands& it = *lanes[i];
+                    all.check_access(*it.thread, where, "reads a row of", 16, it.offset, [&] {
+                        memory.check_range(it.offset, 16, 16);
+                        memory.read(it.thread->access(), it.offset, 16);
+                    });
+                }
+                for (int matrix = 0; matrix < Count; ++matrix) {
+                    count_rows(operation, where, lanes + 8 * matrix);
+                    for (int lane = 0; lane < warp_size; ++lane) {
+                        const auto byte_at = [&](int row, int byte) {
+                            return memory
+                                .data()[lanes[8 * matrix + row]->offset + static_cast<std::uint32_t>(byte)];
+                        };
+                        unsigned char bytes[4];
+                        for (int i = 0; i < 4; ++i) {
+                            if constexpr (Transposed) {
+                                const fragment_coordinate from = loaded_transposed_coordinate(lane);
+                                bytes[i] = byte_at(from.row + i / 2, from.position + i % 2);
+                            } else {
+                                const fragment_coordinate from = loaded_coordinate(lane);
+                                bytes[i] = byte_at(from.row, from.position + i);
+                            }
+                        }
+                        std::memcpy(&lanes[lane]->result[matrix], bytes, 4);
+                    }
+                }
+            });
+        return mine.result;
+    }
+
+    /// The row of a matrix to which a lane points, as if that lane stored it.
+    template <class Operands>
+    void store_row(const Operands& it, const unsigned char (&row)[16], const site& where) const {
+        cluster& all = owner();
+        shared_memory& memory = all.memory_of(state());
+        all.check_access(*it.thread, where, "writes a row of", 16, it.offset, [&] {
+            memory.check_range(it.offset, 16, 16);
+            memory.write(it.thread->access(), it.offset, 16, all.settings().equal_writes ? row : nullptr);
+        });
+        if (it.thread->observed) all.layouts(it.thread->block).forget(it.offset, 16);
+        std::memcpy(memory.data() + it.offset, row, 16);
+    }
+
+    /// The eight rows of one matrix are accessed together.
+    template <class Operands>
+    void count_rows(const char* operation, const site& where, Operands* const* rows) const {
+        if (owner().statistics() == nullptr) return;
+        std::array<lane_access, 8> lanes;
+        for (int i = 0; i < 8; ++i) lanes[static_cast<std::size_t>(i)] = {i, rows[i]->offset, 16};
+        owner().statistics()->note_warp(where.file_name(), where.line(), where.column(), operation, true,
+                                        lanes);
+    }
+
+    /// The operands of the 32 lanes as rows of bytes.
+    struct warp_operands {
+        unsigned char a[mma_rows][mma_k_bytes];
+        unsigned char b[mma_columns][mma_k_bytes];
+
+        template <class Operands>
+        explicit warp_operands(Operands* const* lanes) {
+            for (int lane = 0; lane < warp_size; ++lane) {
+                for (int i = 0; i < 4; ++i) {
+                    const fragment_coordinate place = mma_a_coordinate(lane, i);
+                    std::memcpy(&a[place.row][place.position], &(*lanes[lane]->a)[i], 4);
+                }
+                for (int i = 0; i < 2; ++i) {
+                    const fragment_coordinate place = mma_b_coordinate(lane, i);
+                    std::memcpy(&b[place.row][place.position], &(*lanes[lane]->b)[i], 4);
+                }
+            }
+        }
+    };
+
+    template <class A, class B, class Operands>
+    static void multiply_warp(Operands* const* lanes) {
+        const warp_operands operands(lanes);
+        float c[mma_rows][mma_columns];
+        const auto for_each_sum = [&](auto f) {
+            for (int lane = 0; lane < warp_size; ++lane) {
+                for (int i = 0; i < 4; ++i) {
+                    const fragment_coordinate place = mma_c_coordinate(lane, i);
+                    f((*lanes[lane]->sum)[i], c[place.row][place.position]);
+                }
+            }
+        };
+        for_each_sum([](float sum, float& element) { element = sum; });
+        tile_product<Arch, A, B>(mma_rows, mma_columns, mma_k<A>, &operands.a[0][0], &operands.b[0][0],
+                                 synchronous_unit<Arch>())
+            .add_to(&c[0][0]);
+        for_each_sum([](float& sum, float element) { sum = element; });
+    }
+
+    template <class Operands>
+    static void multiply_integers(Operands* const* lanes) {
+        const warp_operands operands(lanes);
+        std::uint32_t products[mma_rows][mma_columns] = {};
+        add_integer_products(mma_rows, mma_columns, &operands.a[0][0], &operands.b[0][0], &products[0][0]);
+        for (int lane = 0; lane < warp_size; ++lane) {
+            for (int i = 0; i < 4; ++i) {
+                const fragment_coordinate place = mma_c_coordinate(lane, i);
+                std::int32_t& sum = (*lanes[lane]->sum)[i];
+                sum = static_cast<std::int32_t>(static_cast<std::uint32_t>(sum) +
+                                                products[place.row][place.position]);
+            }
+        }
+    }
+
+    template <class Operands>
+    static void multiply_halves(Operands* const* lanes) {
+        const warp_operands operands(lanes);
+        constexpr block_rule rule = mp::detail::checked_block_rule<Arch, half, half, half>();
+        const auto element_of = [](const unsigned char* row, int k) {
+            half value;
+            std::memcpy(static_cast<void*>(&value), row + 2 * k, 2);
+            return value;
+        };
+        for (int lane = 0; lane < warp_size; ++lane) {
+            for (int i = 0; i < 4; ++i) {
+                const fragment_coordinate place = mma_c_coordinate(lane, i);
+                std::uint32_t& pair = (*lanes[lane]->sum)[i / 2];
+                const int shift = i % 2 * 16;
+                std::uint32_t sum = mp::detail::accumulator_bits(
+                    half::from_bits(static_cast<std::uint16_t>(pair >> shift & 0xFFFFU)));
+                for (int k = 0; k < mma_k<half>; k += rule.products) {
+                    sum = mp::detail::block_fma_bits<half, half>(
+                        rule, rule.products, [&](int j) { return element_of(operands.a[place.row], k + j); },
+                        [&](int j) { return element_of(operands.b[place.position], k + j); }, sum);
+                }
+                const std::uint32_t bits = mp::detail::accumulator_from_bits<half>(sum).bits();
+                pair = (pair & ~(0xFFFFU << shift)) | bits << shift;
+            }
+        }
+    }
+};
+
+}  // namespace mp::simt::detail::inline MP_ISA_NAMESPACE

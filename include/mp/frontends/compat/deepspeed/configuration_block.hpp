@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// Blocks of DeepSpeed's configuration: their keys are asked for one by one, and values are what DeepSpeed, which
+/// reads them through Pydantic, takes for a truth value or a number. Needs nlohmann-json 3.
+#pragma once
+
+#include <mp/arrays/io/text_excerpt.hpp>
+#include <mp/error.hpp>
+#include <mp/nn/scaling/scale_checks.hpp>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <iterator>
+#include <map>
+#include <numeric>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+namespace mp {
+
+/// Values for what is "auto" in a file, by the path of the key: {{"fp16.enabled", "true"}, ...}.
+using deepspeed_auto_values = std::map<std::string, std::string, std::less<>>;
+
+namespace detail {
+
+inline constexpr std::string_view deepspeed_function = "mp::read_deepspeed_configuration";
+
+[[noreturn]] inline void fail_deepspeed(std::string_view what) {
+    throw_error(argument_error(std::string(deepspeed_function).append(": ").append(what)));
+}
+
+/// How many letters have to be inserted, removed or replaced to make one name of the other.
+inline std::size_t edit_distance(std::string_view from, std::string_view to) {
+    std::vector<std::size_t> row(to.size() + 1);
+    std::iota(row.begin(), row.end(), std::size_t{0});
+    for (std::size_t i = 0; i < from.size(); ++i) {
+        std::size_t diagonal = std::exchange(row[0], i + 1);
+        for (std::size_t j = 0; j < to.size(); ++j) {
+            const std::size_t replaced = diagonal + (from[i] == to[j] ? 0 : 1);
+            diagonal = row[j + 1];
+            row[j + 1] = (std::min)({replaced, diagonal + 1, row[j] + 1});
+        }
+    }
+    return row.back();
+}
+
+/// What the blocks of one file have in common.
+struct deepspeed_reading {
+    const deepspeed_auto_values* auto_values;
+    std::deque<nlohmann::json> filled_in{};  // what stands for "auto"
+    std::set<std::string> defaults{};        // paths of what is "auto" without a value
+    std::vector<std::string> warnings{};
+};
+
+/// The text without the spaces around it, in lower case.
+inline std::string lower_trimmed(std::string_view text) {
+    const auto first = text.find_first_not_of(" \t\r\n");
+    if (first == std::string_view::npos) return {};
+    std::string result(text.substr(first, text.find_last_not_of(" \t\r\n") - first + 1));
+    for (char& letter : result) {
+        if (letter >= 'A' && letter <= 'Z') letter = static_cast<char>(letter - 'A' + 'a');
+    }
+    return result;
+}
+
+/// The whole text as a number; empty if it is none.
+template <class Number>
+std::optional<Number> number_in(std::string_view text) {
+    if (text.size() > 1 && text[0] == '+' && text[1] != '-') text.remove_prefix(1);
+    Number number{};
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+    return number;
+}
+
+/// A truth value, 0 or 1, or a word for one.
+inline std::optional<bool> deepspeed_boolean(const nlohmann::json& value) {
+    constexpr std::string_view yes[] = {"true", "t", "yes", "y", "on", "1"};
+    constexpr std::string_view no[] = {"false", "f", "no", "n", "off", "0"};
+    if (value.is_boolean()) return value.get<bool>();
+    if (value.is_number() && (value == 0 || value == 1)) return value == 1;
+    if (!value.is_string()) return std::nullopt;
+    const std::string word = lower_trimmed(value.get_ref<const std::string&>());
+    if (std::find(std::begin(yes), std::end(yes), word) != std::end(yes)) return true;
+    if (std::find(std::begin(no), std::end(no), word) != std::end(no)) return false;
+    return std::nullopt;
+}
+
+/// A number, or one in quotes.
+inline std::optional<double> deepspeed_number(const nlohmann::json& value) {
+    if (value.is_number()) return value.get<double>();
+    if (!value.is_string()) return std::nullopt;
+    return number_in<double>(lower_trimmed(value.get_ref<const std::string&>()));
+}
+
+/// A whole number, also written as 2.0 or in quotes; beyond 64 bits the largest.
+inline std::optional<std::int64_t> deepspeed_integer(const nlohmann::json& value) {
+    if (value.is_number_unsigned()) {
+        const auto large = value.get<std::uint64_t>();
+        return std::in_range<std::int64_t>(large) ? static_cast<std::int64_t>(large) : INT64_MAX;
+    }
+    if (value.is_number_integer()) return value.get<std::int64_t>();
+    if (value.is_string()) {
+        std::string digits = lower_trimmed(value.get_ref<const std::string&>());
+        const std::size_t last = digits.find_last_not_of('0');
+        if (last != std::string::npos && last > 0 && digits[last] == '.') digits.resize(last);
+        return number_in<std::int64_t>(digits);
+    }
+    const double number = value.is_number_float() ? value.get<double>() : 0.5;
+    if (!(std::abs(number) < 0x1p53) || std::trunc(number) < number || std::trunc(number) > number) {
+        return std::nullopt;
+    }
+    return static_cast<std::int64_t>(number);
+}
+
+/// A block of the configuration, which is asked for its keys one by one.
+class deepspeed_block {
+public:
+    /// \param path  of the block; empty for the whole file
+    deepspeed_block(const nlohmann::json& block, std::string path, deepspeed_reading& reading)
+        : block_(&block), path_(std::move(path)), reading_(&reading) {
+        if (!block.is_object()) {
+            fail_deepspeed((path_.empty() ? std::string("the configuration") : path_) + " must be an object");
+        }
+    }
+
+    /// The value of a key, or what it is filled in with; null if it is not there, or "auto" without a value. From
+    /// then on the key is known.
+    const nlohmann::json* find(std::string_view key) {
+        known_.emplace_back(key);
+        const auto found = block_->find(known_.back());
+        if (found == block_->end()) return nullptr;
+        if (!found->is_string() || found->get_ref<const std::string&>() != "auto") return &*found;
+        const std::string path = path_of(key);
+        const auto given = reading_->auto_values->find(path);
+        if (given != reading_->auto_values->end()) {
+            return &reading_->filled_in.emplace_back(given->second);
+        }
+        if (reading_->defaults.insert(path).second) {
+            reading_->warnings.push_back(
+                path + " is \"auto\" and has no value in auto_values: the default is taken");
+        }
+        return nullptr;
+    }
+
+    /// The same where null says as much as no key, as it does for Python's dict.get().
+    const nlohmann::json* find_unless_null(std::string_view key) {
+        const nlohmann::json* const value = find(key);
+        return value == nullptr || value->is_null() ? nullptr : value;
+    }
+
+    /// Whether the key is "auto" and its default was taken.
+    [[nodiscard]] bool took_default(std::string_view key) const {
+        return reading_->defaults.count(path_of(key)) != 0;
+    }
+
+    std::optional<deepspeed_block> find_block(std::string_view key) {
+        const nlohmann::json* const value = find_unless_null(key);
+        if (value == nullptr) return std::nullopt;
+        return deepspeed_block(*value, path_of(key), *reading_);
+    }
+
+    bool boolean(std::string_view key, bool otherwise) {
+        const nlohmann::json* const value = find(key);
+        if (value == nullptr) return otherwise;
+        const std::optional<bool> read = deepspeed_boolean(*value);
+        if (!read) fail_about(key, *value, "must be true or false");
+        return *read;
+    }
+
+    /// A finite number from `least` on; truth values are none.
+    double number(std::string_view key, double least, double otherwise) {
+        const nlohmann::json* const value = find(key);
+        if (value == nullptr) return otherwise;
+        const std::optional<double> read = deepspeed_number(*value);
+        if (!read) fail_about(key, *value, "must be a number");
+        if (is_non_finite(*read) || *read < least) {
+            fail_about(key, *value, "must be finite and at least " + error_text(least));
+        }
+        return *read;
+    }
+
+    /// A whole number between two others.
+    std::optional<std::int64_t> integer(std::string_view key, std::int64_t least, std::int64_t greatest) {
+        const nlohmann::json* const value = find(key);
+        if (value == nullptr) return std::nullopt;
+        return integer(key, *value, least, greatest);
+    }
+    [[nodiscard]] std::int64_t integer(std::string_view key, const nlohmann::json& value, std::int64_t least,
+                                       std::int64_t greatest) const {
+        const std::optional<std::int64_t> read = deepspeed_integer(value);
+        if (!read) fail_about(key, value, "must be a whole number");
+        if (*read < least || *read > greatest) {
+            fail_about(key, value, "must lie between " + error_text(least) + " and " + error_text(greatest));
+        }
+        return *read;
+    }
+
+    /// Keys that are DeepSpeed's and of no interest here.
+    template <std::size_t Count>
+    void ignore(const std::array<std::string_view, Count>& keys) {
+        known_.insert(known_.end(), keys.begin(), keys.end());
+    }
+
+    /// Throws if there is a key that was not read.
+    void refuse_others() const {
+        for (const auto& [key, value] : block_->items()) {
+            if (!is_known(key))
+                fail_deepspeed("there is no key " + quoted_excerpt(path_of(key)) +
+                               " in DeepSpeed's configuration" + suggestion(key));
+        }
+    }
+    /// Warns of keys that were not read.
+    void warn_of_others() const {
+        for (const auto& [key, value] : block_->items()) {
+            if (!is_known(key))
+                reading_->warnings.push_back("DeepSpeed ignores the key " + quoted_excerpt(path_of(key)) +
+                                             suggestion(key));
+        }
+    }
+
+    [[nodiscard]] std::string path_of(std::string_view key) const {
+        return path_.empty() ? std::string(key) : path_ + "." + std::string(key);
+    }
+
+    [[noreturn]] void fail_about(std::string_view key, const nlohmann::json& value,
+                                 std::string_view expected) const {
+        std::string message = path_of(key);
+        if (value.is_structured()) {
+            message.append(" is ").append(value.type_name());
+        } else {
+            // What is not UTF-8 was refused when the file was read; auto_values may hold anything.
+            message.append(" is ").append(
+                quoted_excerpt(value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)));
+        }
+        fail_deepspeed(message.append("; it ").append(expected));
+    }
+
+private:
+    [[nodiscard]] bool is_known(std::string_view key) const {
+        return std::find(known_.begin(), known_.end(), key) != known_.end();
+    }
+    /// "; did you mean ...?" if a known key is near.
+    [[nodiscard]] std::string suggestion(const std::string& key) const {
+        if (key.size() > 64 || known_.empty()) return {};
+        const auto nearest = std::min_element(
+            known_.begin(), known_.end(),
+            [&](const auto& a, const auto& b) { return edit_distance(key, a) < edit_distance(key, b); });
+        if (edit_distance(key, *nearest) > 3) return {};
+        return "; did you mean " + quoted_excerpt(path_of(*nearest)) + "?";
+    }
+
+    const nlohmann::json* block_;
+    std::string path_;
+    deepspeed_reading* reading_;
+    std::vector<std::string> known_;
+};
+
+}  // namespace detail
+}  // namespace mp

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// The dynamic scalers of DeepSpeed.
+#pragma once
+
+#include <mp/config.hpp>
+#include <mp/nn/scaling/dynamic_policy.hpp>
+#include <mp/nn/scaling/scale_checks.hpp>
+
+#include <cstdint>
+#include <string_view>
+
+namespace mp::inline MP_ISA_NAMESPACE {
+
+/// DeepSpeed's DynamicLossScaler, used with ZeRO 1 to 3. The first growth comes after window + 1 clean
+/// iterations; hysteresis is a budget since the last growth, or of overflows in a row with
+/// `consecutive_hysteresis`; an overflow at the floor that hysteresis does not absorb is an error. No ceiling
+/// and no guard.
+struct deepspeed_policy {
+    double initial_scale = 65536.0;         ///< 2^initial_scale_power; finite, at least min_loss_scale
+    std::int64_t loss_scale_window = 1000;  ///< at least 1
+    std::int32_t hysteresis = 2;            ///< at least 1
+    bool consecutive_hysteresis = false;
+    double min_loss_scale = 1.0;           ///< finite and greater than 2^-128
+    bool raise_error_at_min_scale = true;  ///< there it has no key in the configuration file
+
+#if defined(__GNUC__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wfloat-equal"  // all members are equal, numbers too
+#endif
+    friend constexpr bool operator==(const deepspeed_policy&, const deepspeed_policy&) = default;
+#if defined(__GNUC__)
+#pragma GCC diagnostic pop
+#endif
+
+    constexpr void validate() const {
+        constexpr const char* function = "mp::deepspeed_policy";
+        detail::require_scale(function, "min_loss_scale", min_loss_scale);
+        detail::require_scale_from(function, "initial_scale", initial_scale, min_loss_scale);
+        detail::require_counter(function, "loss_scale_window", loss_scale_window, 1);
+        detail::require_counter(function, "hysteresis", hysteresis, 1);
+    }
+    [[nodiscard]] MP_HOST_DEVICE constexpr auto rules() const {
+        dynamic_policy<growth_by_window, hysteresis_budget, double> rules;
+        rules.initial_scale = initial_scale;
+        rules.growth = {2.0, loss_scale_window, 1};
+        rules.backoff = {1.0, 2.0};
+        rules.hysteresis = {hysteresis, consecutive_hysteresis ? hysteresis_refill::at_clean_iteration
+                                                               : hysteresis_refill::at_growth};
+        rules.floor = {min_loss_scale, raise_error_at_min_scale ? limit_action::fail : limit_action::clamp};
+        rules.guards_infinity = false;
+        return rules;
+    }
+
+    /// The name that mp::save_state writes.
+    static constexpr std::string_view name = "deepspeed";
+
+    /// Calls visitor(name, member) for every parameter.
+    template <class Self, class Visitor>
+    static constexpr void visit(Self& self, Visitor&& visitor) {
+        visitor("initial_scale", self.initial_scale);
+        visitor("loss_scale_window", self.loss_scale_window);
+        visitor("hysteresis", self.hysteresis);
+        visitor("consecutive_hysteresis", self.consecutive_hysteresis);
+        visitor("min_loss_scale", self.min_loss_scale);
+        visitor("raise_error_at_min_scale", self.raise_error_at_min_scale);
+    }
+};
+
+/// DeepSpeed's FP16_Optimizer without ZeRO: hysteresis is ignored and the floor clamps. For the unfused one
+/// set min_loss_scale to 0.25; without arguments from a configuration the fused one starts at 2^32. Later
+/// revisions honour hysteresis there: take deepspeed_policy without raise_error_at_min_scale for those.
+struct deepspeed_fused_policy {
+    double initial_scale = 65536.0;         ///< finite, at least min_loss_scale
+    std::int64_t loss_scale_window = 1000;  ///< at least 1
+    double min_loss_scale = 1.0;            ///< finite and greater than 2^-128
+
+#if defined(__GNUC__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wfloat-equal"  // all members are equal, numbers too
+#endif
+    friend constexpr bool operator==(const deepspeed_fused_policy&, const deepspeed_fused_policy&) = default;
+#if defined(__GNUC__)
+#pragma GCC diagnostic pop
+#endif
+
+    constexpr void validate() const {
+        constexpr const char* function = "mp::deepspeed_fused_policy";
+        detail::require_scale(function, "min_loss_scale", min_loss_scale);
+        detail::require_scale_from(function, "initial_scale", initial_scale, min_loss_scale);
+        detail::require_counter(function, "loss_scale_window", loss_scale_window, 1);
+    }
+    [[nodiscard]] MP_HOST_DEVICE constexpr auto rules() const {
+        dynamic_policy<growth_by_window, no_hysteresis, double> rules;
+        rules.initial_scale = initial_scale;
+        rules.growth = {2.0, loss_scale_window, 1};
+        rules.backoff = {1.0, 2.0};
+        rules.floor = {min_loss_scale};
+        rules.guards_infinity = false;
+        return rules;
+    }
+
+    /// The name that mp::save_state writes.
+    static constexpr std::string_view name = "deepspeed_fused";
+
+    /// Calls visitor(name, member) for every parameter.
+    template <class Self, class Visitor>
+    static constexpr void visit(Self& self, Visitor&& visitor) {
+        visitor("initial_scale", self.initial_scale);
+        visitor("loss_scale_window", self.loss_scale_window);
+        visitor("min_loss_scale", self.min_loss_scale);
+    }
+};
+
+}  // namespace mp::inline MP_ISA_NAMESPACE

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// For those who come from PyTorch: the op lists of torch.autocast, its presets, GradScaler and its
+/// state, and the state of its optimizers.
+#pragma once
+
+#include <mp/frontends/compat/pytorch/op_list_cpu.hpp>
+#include <mp/frontends/compat/pytorch/op_list_cuda.hpp>
+#include <mp/frontends/compat/pytorch/op_list_mps.hpp>
+#include <mp/frontends/compat/pytorch/optimizer_state.hpp>
+#include <mp/frontends/compat/pytorch/presets.hpp>
+#include <mp/frontends/compat/pytorch/scaler.hpp>
+#include <mp/frontends/compat/pytorch/state.hpp>

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// The state of torch.optim's AdamW, Adam and SGD, to go on here with a run that began there.
+#pragma once
+
+#include <mp/base/bits.hpp>
+#include <mp/error.hpp>
+#include <mp/numbers/format/float_arithmetic.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace mp::inline MP_ISA_NAMESPACE {
+
+/// Takes over the state of an optimizer of PyTorch, whose tensors lie in a file under "state.<i>.<name>", where
+/// i is the number of the parameter here and in torch's state_dict(): exp_avg, exp_avg_sq and step of AdamW and
+/// Adam for mp::adamw, momentum_buffer of SGD for mp::sgd. State is rounded to nearest to what the optimizer
+/// keeps. A parameter of which the file has none begins anew. Weights and options are not touched: read the
+/// weights before, and call reload_master_weights.
+///
+///     # Python: save_file({f"state.{i}.{k}": torch.as_tensor(v, dtype=torch.float32).contiguous()
+///     #                    for i, s in optimizer.state_dict()["state"].items()
+///     #                    for k, v in s.items() if v is not None}, "optimizer.safetensors")
+///     mp::import_pytorch_optimizer(mp::tensor_file("optimizer.safetensors"), optimizer);
+///
+/// SGD counts no steps there; a parameter with a momentum counts as updated once, after which dampening
+/// applies.
+///
+/// \param file  a mp::tensor_file
+/// \throws argument_error  a parameter has a part of the tensors only; a step is not a whole number from 1 to
+///                         2^24; nothing has changed
+/// \throws file_error      a tensor has another number of elements, or is not of floats; nothing has changed
+template <class TensorFile, class Optimizer>
+void import_pytorch_optimizer(const TensorFile& file, Optimizer& optimizer) {
+    constexpr std::string_view function = "mp::import_pytorch_optimizer";
+    constexpr bool is_adam = requires { optimizer.gradient_mean_square(0); };
+    static_assert(
+        is_adam || requires { optimizer.options().nesterov; },
+        "mp::import_pytorch_optimizer: there are states for mp::adamw and mp::sgd");
+    std::vector<std::string_view> names = {"momentum_buffer"};
+    if constexpr (is_adam) names = {"exp_avg", "exp_avg_sq"};
+    const std::size_t count = optimizer.parameters().size();
+    std::vector<std::vector<float>> states(count * names.size());
+    std::vector<std::uint64_t> updates(count);
+    for (std::size_t i = 0; i < count; ++i) {
+        const std::string prefix = "state." + detail::error_text(i) + ".";
+        const auto has = [&](std::string_view name) {
+            return file.tensors().contains(prefix + std::string(name));
+        };
+        bool any = is_adam && has("step");
+        for (const std::string_view name : names) any = any || has(name);
+        if (!any) continue;
+        for (std::size_t s = 0; s < names.size(); ++s) {
+            if (!has(names[s])) {
+                detail::throw_argument(function, "file", prefix + std::string(names[s]),
+                                       "must be in it, as other state of this parameter is");
+            }
+            states[i * names.size() + s].resize(optimizer.parameters()[i].weights.size());
+            file.read_converted(prefix + std::string(names[s]), states[i * names.size() + s]);
+        }
+        updates[i] = 1;
+        if constexpr (is_adam) {
+            if (!has("step")) {
+                detail::throw_argument(function, "file", prefix + "step",
+                                       "must be in it, as other state of this parameter is");
+            }
+            std::vector<double> step(1);
+            file.read_converted(prefix + "step", step);
+            if (!(step[0] >= 1.0 && step[0] <= 0x1p24)) {
+                detail::throw_argument(function, prefix + "step", step[0], "must be from 1 to 2^24");
+            }
+            updates[i] = static_cast<std::uint64_t>(step[0]);
+            if (!detail::same_value(static_cast<double>(updates[i]), step[0])) {
+                detail::throw_argument(function, prefix + "step", step[0], "must be a whole number");
+            }
+        }
+    }
+    if constexpr (is_adam) {
+        for (std::size_t i = 0; i < states.size(); ++i) {
+            const double divisor =
+                optimizer.state_divisor(i / names.size(), i % names.size(), updates[i / names.size()]);
+            if (detail::same_value(divisor, 1.0)) continue;
+            for (float& value : states[i]) {
+                value = static_cast<float>(detail::double_divide(static_cast<double>(value), divisor));
+            }
+        }
+    }
+    optimizer.set_states(states, updates);
+}
+
+}  // namespace mp::inline MP_ISA_NAMESPACE

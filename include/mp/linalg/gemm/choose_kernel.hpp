@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// Selects the kernel of a matrix product.
+#pragma once
+
+#include <mp/config.hpp>
+#include <mp/executor.hpp>
+#include <mp/linalg/gemm/kernels/amx_tiles.hpp>
+#include <mp/linalg/gemm/kernels/bfloat16_dot_tiles.hpp>
+#include <mp/linalg/gemm/kernels/register_tiles.hpp>
+#include <mp/linalg/gemm/portable_tiles.hpp>
+#include <mp/linalg/gemm/product_kernel.hpp>
+#include <mp/numbers/simd/processor.hpp>
+#include <mp/numbers/simd/select_target.hpp>
+
+#include <cstddef>
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
+
+/// Whether vdpbf16ps does more than fused multiply-adds of floats in the same time. On AMD's processors it
+/// does twice as much; on Sapphire Rapids it was measured to do 0.6 of it.
+inline bool bfloat16_dot_is_fast(instruction_set isa) {
+    return isa == instruction_set::avx512_bf16 || (isa > instruction_set::avx512_bf16 && is_amd_processor());
+}
+
+/// With no more rows, bfloat16 has nothing to gain from it.
+inline constexpr std::ptrdiff_t most_rows_without_dots = 4;
+
+/// Selects the kernel for operand types A, B and m rows. `isa` is one that the processor
+/// has. Which of the kernels for binary16 it is makes no difference to the bits: with few rows the time goes
+/// into reading B, which is then left narrow, and with many it pays to widen it once.
+inline const product_kernel& choose_kernel(instruction_set isa, accumulation order,
+                                           const product_types& types, std::ptrdiff_t rows) {
+    const bool fuse = order == accumulation::ordered && !types.exact_products;
+    const product_kernel* const portable_kernel = fuse ? &portable::fused_kernel : &portable::float_kernel;
+    const bool pairs = types.b_element == panel_element::bfloat16_vnni2;
+#if MP_X86_TARGETS
+    if (pairs && types.a_is_exact_in_bfloat16 && order == accumulation::fastest &&
+        rows > most_rows_without_dots) {
+        if (isa >= instruction_set::amx) return amx::bfloat16_tile_kernel;
+        if (bfloat16_dot_is_fast(isa)) return avx512_bf16::bfloat16_dot_kernel;
+    }
+#endif
+    constexpr std::ptrdiff_t skinny_rows = 48;
+    if (pairs) return *MP_SELECT_TARGET(isa, portable_kernel, bfloat16_kernel);
+    if (types.b_element == panel_element::binary16 && rows <= skinny_rows)
+        return *MP_SELECT_TARGET(isa, portable_kernel, binary16_kernel);
+    return *MP_SELECT_TARGET(isa, portable_kernel, float_kernel);
+}
+
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE

@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// The dispatcher for a policy that is known at compile time: cast what needs it, call the kernel, write
+/// back.
+#pragma once
+
+#include <mp/base/write_watch.hpp>
+#include <mp/nn/autocast/policy.hpp>
+#include <mp/nn/autocast/resolution.hpp>
+#include <mp/nn/autocast/staging.hpp>
+#include <mp/numbers/format/operations.hpp>
+#include <mp/numbers/simd/floating_point_modes.hpp>
+#include <mp/workspace.hpp>
+
+#include <concepts>
+#include <cstddef>
+#include <span>
+#include <type_traits>
+#include <utility>
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
+
+template <std::size_t Index, class Adaptor>
+struct adaptor_leaf {
+    Adaptor adaptor;
+};
+template <class Indices, class... Adaptors>
+struct adaptor_list;
+template <std::size_t... Index, class... Adaptors>
+struct adaptor_list<std::index_sequence<Index...>, Adaptors...> : adaptor_leaf<Index, Adaptors>... {};
+
+template <std::size_t Index, class Adaptor>
+constexpr const Adaptor& leaf(const adaptor_leaf<Index, Adaptor>& list) {
+    return list.adaptor;
+}
+
+/// Calls a kernel in the default modes of the processor, whatever the caller's are.
+template <class Op, class... Arguments>
+auto run_in_default_modes(const Op& tag, Arguments&&... arguments) {
+    const default_floating_point_modes modes;
+    if constexpr (std::is_void_v<decltype(tag(std::forward<Arguments>(arguments)...))>) {
+        tag(std::forward<Arguments>(arguments)...);
+    } else {
+        return modes.held(tag(std::forward<Arguments>(arguments)...));
+    }
+}
+template <class Op, class... Arguments>
+constexpr decltype(auto) run_kernel(const Op& tag, Arguments&&... arguments) {
+    if constexpr (computes_in_float<Op>()) {
+        return run_in_default_modes(tag, std::forward<Arguments>(arguments)...);
+    } else {
+        return tag(std::forward<Arguments>(arguments)...);
+    }
+}
+
+/// Calls a kernel that returns something on the adapted arguments, and writes its results back. A floating-point
+/// result that the kernel returns is rounded like one that it writes to an array.
+template <class Plan, class Op, class Observer, class... Adaptors>
+constexpr auto call_kernel(const Op& tag, const Observer& observer, const Adaptors&... operands) {
+    auto result = run_kernel(tag, operands.get()...);
+    (operands.finish(), ...);
+    using result_type = decltype(result);
+    if constexpr (autocast::eligible<result_type> && autocast::eligible<typename Plan::output>) {
+        const auto rounded = static_cast<typename Plan::output>(result);
+        if constexpr (Observer::enabled && std::same_as<result_type, typename Plan::output>) {
+            const auto value = static_cast<float>(result);
+            observer.look_at(autocast::observed_call::returned, std::span(&value, 1),
+                             autocast::value_origin::kernel);
+        } else if constexpr (Observer::enabled) {
+            if (observer.records()) {
+                const auto before = static_cast<float>(result);
+                const auto after = static_cast<float>(rounded);
+                report_cast<result_type, typename Plan::output>(observer, autocast::observed_call::returned,
+                                                                autocast::cast_direction::output,
+                                                                std::span(&before, 1), std::span(&after, 1));
+            }
+        }
+        return rounded;
+    } else {
+        if constexpr (Observer::enabled && autocast::floating<result_type>) {
+            const auto value = static_cast<observed<result_type>>(result);
+            observer.look_at(autocast::observed_call::returned, std::span(&value, 1),
+                             autocast::value_origin::kernel);
+        }
+        return result;
+    }
+}
+
+/// Casts, calls and writes back as Plan says. In a region the caller has set the default modes already, for all
+/// plans.
+template <class Plan, std::size_t... Index, class Op, class Observer, class... Arguments>
+constexpr auto call_with_plan(std::index_sequence<Index...>, const Op& tag, const Observer& observer,
+                              Arguments&... arguments) {
+    using executor = std::remove_cvref_t<decltype(executor_among(arguments...))>;
+    decltype(auto) exec = executor_among(arguments...);
+    constexpr bool any_array = (is_array_operand<Arguments> || ...);
+    // Braces, so that arguments are looked at in their order.
+    const adaptor_list<
+        std::index_sequence<Index...>,
+        typename chosen_adaptor<
+            Plan, is_sum_operand<std::remove_const_t<Arguments>> && adds_itself<Op, Index>(),
+            computes_in_float<Op>(), typename quantised_format<typename Plan::quantising, Op, Index>::type,
+            is_data<Arguments, any_array>, Observer, executor, Arguments>::type...>
+        operands{{{exec, observer, Index, arguments}}...};
+    static_assert(
+        requires { tag(leaf<Index>(operands).get()...); },
+        "mp::autocast: the call operator of the op does not take these arguments after the casts; "
+        "inputs have const elements, and outputs are marked by mp::autocast::out or in_out");
+    if constexpr (!std::is_void_v<decltype(tag(leaf<Index>(operands).get()...))>) {
+        return call_kernel<Plan>(tag, observer, leaf<Index>(operands)...);
+    } else if constexpr (Observer::enabled) {
+        tag(leaf<Index>(operands).get()...);
+        (leaf<Index>(operands).finish(), ...);
+    } else {
+        run_kernel(tag, leaf<Index>(operands).get()...);
+        (leaf<Index>(operands).finish(), ...);
+    }
+}
+
+template <auto Reason>
+inline constexpr bool banned_because = false;
+
+/// The plan for a call in Category under Policy; does not compile for what is an error.
+template <class Policy, op_category Category, class Op, class... Arguments>
+constexpr auto checked_plan() {
+    using types = resolution<Policy, Op, Category, Arguments...>;
+    static_assert(std::is_void_v<typename types::third_type>,
+                  "mp::autocast: this op promotes its arguments to one type, and besides float and the low "
+                  "precision of the policy there is a third floating-point format among them; cast that one "
+                  "first, or use the category promote_widest");
+    return typename types::plan{};
+}
+
+template <class Policy, op_category Category, class Op, class... Arguments>
+constexpr auto call_in_category(const Op& tag, Arguments&... arguments) {
+    if constexpr (Policy::enabled && Category == op_category::banned) {
+        static_assert(
+            banned_because<banned_reason_of<Op>()>,
+            "mp::autocast: this op is banned under autocast, because its results in low precision "
+            "cannot be trusted. Its banned_reason says why and what to call instead; to run it as it "
+            "is, use the policy mp::autocast::off, or an override_op that lifts the ban");
+    } else {
+        using plan = decltype(checked_plan<Policy, Category, Op, std::remove_cvref_t<Arguments>...>());
+        // Gives back the memory of the casts.
+        const workspace::frame frame(workspace_of(executor_among(arguments...)));
+        return call_with_plan<plan>(std::index_sequence_for<Arguments...>{}, tag, null_observer{},
+                                    arguments...);
+    }
+}
+
+/// The rules with which Policy's list treats Op; empty for policies without one.
+template <class Policy, class Op>
+constexpr std::span<const autocast::op_rule> rules_of() {
+    if constexpr (requires { Policy::template rules<Op>; }) {
+        return Policy::template rules<Op>;
+    } else {
+        return {};
+    }
+}
+
+/// Whether the op named here takes doubles on the executor.
+template <class Op, class Executor>
+inline constexpr bool takes_doubles = !(computes_in_float<Op>() && gpu_executor<Executor>);
+
+template <class Op, class... Arguments>
+constexpr void check_operands(const Op&, const Arguments&... arguments) {
+    using run_on = std::remove_cvref_t<decltype(executor_among(arguments...))>;
+    static_assert(!any_double<Arguments...> || takes_doubles<Op, run_on>,
+                  "mp::ops: a GPU computes in float, and this op (the one that takes_doubles names) has an "
+                  "operand of doubles; they are for mp::cpu, to check gradients with");
+    static_assert(!(data_but_no_operand<Arguments> || ...),
+                  "mp::autocast: pass an array as std::span, or as a view that operand_traits is specialised "
+                  "for (mp::matrix_view is when <mp/ops.hpp> is included), not as a container or a pointer");
+}
+
+/// The argument; the view of a cached() one.
+template <class Argument>
+constexpr const auto& without_cache(const Argument& argument) {
+    if constexpr (is_cached_operand<Argument>) {
+        return argument.view;
+    } else {
+        return argument;
+    }
+}
+
+/// Lets the op check the caller's arguments, if it does.
+template <class Op, class... Arguments>
+constexpr void validate(const Op& tag, const Arguments&... arguments) {
+    if constexpr (requires { tag.validate(arguments...); }) tag.validate(arguments...);
+}
+
+/// The type of a result that is Results, one of them chosen at run time: the same for all, or the widest.
+template <class... Results>
+struct run_time_result {
+    static_assert((autocast::floating<Results> && ...),
+                  "mp::autocast: the op returns types that differ between policies and are no floating-point "
+                  "numbers");
+    using type = autocast::widest_t<Results...>;
+};
+template <class First, class... Rest>
+    requires(std::same_as<First, Rest> && ...)
+struct run_time_result<First, Rest...> {
+    using type = First;
+};
+
+/// Calls the op in the category of the first of the rules whose condition holds, else in `Otherwise`.
+template <class Policy, op_category Otherwise, std::size_t Rule, class Result, class Op, class... Arguments>
+constexpr Result call_by_condition(const Op& tag, Arguments&... arguments) {
+    constexpr auto rules = rules_of<Policy, typename original_op<Op>::type>();
+    if constexpr (Rule == rules.size()) {
+        return static_cast<Result>(call_in_category<Policy, Otherwise>(tag, arguments...));
+    } else {
+        constexpr autocast::op_rule rule = rules[Rule];
+        if (!rule.parameter.empty() &&
+            std::string_view(Op::parameter(rule.parameter, without_cache(arguments)...)) == rule.value) {
+            return static_cast<Result>(call_in_category<Policy, rule.category>(tag, arguments...));
+        }
+        return call_by_condition<Policy, Otherwise, Rule + 1, Result>(tag, arguments...);
+    }
+}
+
+template <class Policy, op_category Otherwise, class Op, class... Arguments>
+constexpr auto result_by_condition(const Op& tag, Arguments&... arguments) {
+    constexpr auto rules = rules_of<Policy, typename original_op<Op>::type>();
+    return [&]<std::size_t... Rule>(std::index_sequence<Rule...>) {
+        return std::type_identity<typename run_time_result<
+            decltype(call_in_category<Policy, Otherwise>(tag, arguments...)),
+            decltype(call_in_category<Policy, rules[Rule].category>(tag, arguments...))...>::type>{};
+    }(std::make_index_sequence<rules.size()>{});
+}
+
+/// Tells those that watch the thread of an argument that the op has written or added to.
+template <class Argument>
+void tell_written(const Argument& /*argument*/) {}
+template <class View, bool Reads>
+void tell_written(const autocast::output_operand<View, Reads>& output) {
+    write_watch::tell(operand_of<View>::address(output.view), Reads);
+}
+template <class View>
+void tell_written(const autocast::sum_operand<View>& sum) {
+    write_watch::tell(operand_of<View>::address(sum.view), sum.adds);
+}
+
+/// Calls `run`, which is an op on these arguments, and tells those that watch the thread what it wrote.
+template <class Run, class... Arguments>
+auto call_watched(Run run, const Arguments&... arguments) {
+    const auto run_silently = [&run] {
+        const write_watch::silence inside;
+        return run();
+    };
+    if constexpr (std::is_void_v<decltype(run())>) {
+        run_silently();
+        (tell_written(arguments), ...);
+    } else {
+        auto result = run_silently();
+        (tell_written(arguments), ...);
+        return result;
+    }
+}
+template <class Run, class... Arguments>
+constexpr auto call_and_tell(Run run, const Arguments&... arguments) {
+    if constexpr ((is_output<Arguments> || ...)) {
+        if (!std::is_constant_evaluated()) return call_watched(run, arguments...);
+    }
+    return run();
+}
+
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+
+namespace mp::autocast::inline MP_ISA_NAMESPACE {
+
+/// Runs Op on the arguments under a policy that is known at compile time.
+///
+/// Numbers are rounded, and views of arrays that need it are converted into dense temporaries on the op's
+/// executor (its first argument, if it is one), by the rule of the op's category; then the kernel, the call
+/// operator of `tag`, runs. What it writes to out() arrays, or returns as a floating-point number, is rounded
+/// to output_type_t once and converted from there to the caller's format. Where all types match, nothing is
+/// copied and the call is the kernel's. An op with arrays leaves its numbers, such as alpha, alone.
+///
+///     mp::half y = mp::autocast::call<mp::autocast::fp16>(multiply_op{}, 1.5f, 2.25f);
+///     mp::autocast::call<mp::autocast::bf16>(matmul_op{}, exec, a, b, mp::autocast::out(c));
+///
+/// Where the policy's list has rules with conditions for the op, and the op tells its parameters, they are
+/// compared at run time; a floating-point result then has the widest of the types that the rules give.
+///
+/// Arrays of arguments may overlap only as the kernel allows. Throws what the op's validate() and kernel
+/// throw; outputs that were to be cast are then unchanged. Allocates only for temporaries; casts of cached()
+/// arguments are not kept. The calling thread's autocast region has no say, and ops that the kernel itself
+/// dispatches still follow it.
+template <class Policy, op Op, class... Arguments>
+    requires(!detail::follows_region<Policy>)
+constexpr auto call(const Op& tag, Arguments&&... arguments) {
+    detail::check_operands(tag, arguments...);
+    detail::validate(tag, detail::without_cache(arguments)...);
+    constexpr op_category category = category_of<Policy, Op>;
+    constexpr bool conditional =
+        detail::any_condition(detail::rules_of<Policy, typename detail::original_op<Op>::type>());
+    return detail::call_and_tell(
+        [&] {
+            if constexpr (conditional &&
+                          detail::tells_parameters<
+                              Op, std::remove_cvref_t<decltype(detail::without_cache(arguments))>...>) {
+                using result =
+                    typename decltype(detail::result_by_condition<Policy, category>(tag, arguments...))::type;
+                return detail::call_by_condition<Policy, category, 0, result>(tag, arguments...);
+            } else {
+                return detail::call_in_category<Policy, category>(tag, arguments...);
+            }
+        },
+        arguments...);
+}
+
+}  // namespace mp::autocast::inline MP_ISA_NAMESPACE

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// Casts of weights that are made once and used again, until the weights change.
+#pragma once
+
+#include <mp/error.hpp>
+#include <mp/nn/autocast/operand.hpp>
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace mp::autocast {
+
+/// Counts the changes of a buffer, so that casts of it that are kept are never stale. Every code that writes
+/// the buffer in place calls changed() after it. Copies are copies of the same counter; each object made
+/// anew is a new counter, distinct from all others, also from destroyed ones.
+///
+///     mp::autocast::buffer_version version;
+///     mp::ops::linear(exec, x, mp::autocast::cached(w, version), b, y);   // casts w, and keeps the cast
+///     mp::ops::linear(exec, z, mp::autocast::cached(w, version), b, y);   // uses it again
+///     optimizer.step();
+///     version.changed();                                                  // w is cast anew at its next use
+///
+/// changed() may be called while other threads read the version; that the buffer itself is not read while it
+/// is written is up to the caller.
+class buffer_version {
+public:
+    buffer_version() : count_(std::make_shared<std::atomic<std::uint64_t>>(0)) {}
+
+    /// The buffer has been written to.
+    void changed() { count_->fetch_add(1, std::memory_order_acq_rel); }
+
+    /// Number of calls of changed().
+    std::uint64_t count() const { return count_->load(std::memory_order_acquire); }
+
+    /// Whether both are copies of one counter.
+    friend bool operator==(const buffer_version& left, const buffer_version& right) {
+        return left.count_ == right.count_;
+    }
+
+private:
+    std::shared_ptr<std::atomic<std::uint64_t>> count_;
+};
+
+/// An array argument of an op whose cast may be kept. Made by cached().
+template <class View>
+struct cached_operand {
+    View view;
+    buffer_version version;
+};
+
+}  // namespace mp::autocast
+
+namespace mp::autocast::inline MP_ISA_NAMESPACE {
+
+/// Marks an array that an op reads, a weight for example, as one whose casts the region's cache may keep.
+/// `version` is the counter of the buffer's changes: a change without version.changed() goes unnoticed,
+/// unless address or shape differ. Outside of regions, and where nothing is cast, it is just the view.
+template <class View>
+cached_operand<View> cached(View view, buffer_version version) {
+    static_assert(operand_traits<View>::kind == operand_kind::array,
+                  "mp::autocast::cached: the first argument is a view of floating-point elements, such as "
+                  "std::span<const float> or mp::matrix_view<const float>");
+    static_assert(
+        requires { operand_traits<View>::shape(view); },
+        "mp::autocast::cached: operand_traits of this view has no address() and shape(), by which casts "
+        "are found again");
+    return {view, std::move(version)};
+}
+
+}  // namespace mp::autocast::inline MP_ISA_NAMESPACE
+
+namespace mp::autocast {
+
+template <class View>
+struct operand_traits<cached_operand<View>> : operand_traits<View> {};
+
+/// One cast that a cache holds, as text.
+struct cached_cast {
+    const void* buffer;     ///< address of the first element that was cast
+    std::uint64_t version;  ///< count() of its version at that time
+    std::size_t elements;   ///< how many
+    std::size_t bytes;      ///< memory of the cast
+    std::string_view from;  ///< type of the buffer's elements
+    std::string_view to;    ///< type of the cast
+    std::uint64_t hits;     ///< how often it has been used again
+};
+
+/// Counts since the cache was made.
+struct cast_cache_statistics {
+    std::uint64_t hits = 0;           ///< casts that were not made
+    std::uint64_t misses = 0;         ///< casts that were made, because there was none ...
+    std::uint64_t invalidations = 0;  ///< ... of them because the buffer had changed since
+    std::uint64_t evictions = 0;      ///< casts that were dropped to stay within the bound
+    std::uint64_t too_large = 0;      ///< casts that were not kept, being larger than the bound
+};
+
+/// Keeps casts of buffers. A cast is found again by the buffer's version object and count, its address, shape
+/// and format, and the target format. When a new cast would exceed `max_bytes`, those used longest ago go
+/// first. All members may be called by several threads at once; two threads that miss the same cast at the
+/// same time both make it. A cast that is in use lives on until its user is done, whatever the cache does.
+///
+/// With `compares`, a cast on a CPU that is used again is made once more and compared: an op throws
+/// state_error where the buffer was written and nobody called changed(). That is what debug builds do, see
+/// MP_CHECK_KEPT_CASTS.
+class cast_cache {
+public:
+    /// Large enough for the weights of networks that train on a CPU.
+    static constexpr std::size_t default_max_bytes = std::size_t{256} << 20;
+
+    explicit cast_cache(std::size_t max_bytes = default_max_bytes, bool compares = MP_CHECK_KEPT_CASTS != 0)
+        : max_bytes_(max_bytes), compares_(compares) {}
+    cast_cache(const cast_cache&) = delete;
+    cast_cache& operator=(const cast_cache&) = delete;
+
+    std::size_t max_bytes() const { return max_bytes_; }
+    /// Whether casts that are used again are compared with their buffers.
+    bool compares() const { return compares_; }
+
+    /// Memory of the casts that are kept now.
+    std::size_t bytes() const {
+        const std::lock_guard lock(mutex_);
+        return bytes_;
+    }
+
+    cast_cache_statistics statistics() const {
+        const std::lock_guard lock(mutex_);
+        return statistics_;
+    }
+
+    /// The entries, the most recently used last.
+    std::vector<cached_cast> contents() const {
+        const std::lock_guard lock(mutex_);
+        std::vector<cached_cast> result;
+        result.reserve(entries_.size());
+        for (const entry& it : entries_) result.push_back(it.description);
+        return result;
+    }
+
+    /// Drops every cast. Statistics go on.
+    void clear() {
+        const std::lock_guard lock(mutex_);
+        entries_.clear();
+        bytes_ = 0;
+    }
+
+    /// Identity of a cast; for the dispatcher.
+    struct key {
+        const void* buffer;
+        std::size_t elements;
+        std::array<std::ptrdiff_t, 4> shape;  ///< operand_traits::shape() of the view
+        std::string_view from;
+        std::string_view to;          ///< what the numbers are rounded to
+        std::string_view stored;      ///< what they are kept as; all names of formats, unique in a program
+        const void* queue = nullptr;  ///< the stream of a GPU, whose kernels alone may read the cast
+
+        friend bool operator==(const key&, const key&) = default;
+    };
+
+    /// The cast of the buffer as it was at `count`; null where there is none. `outdated` gets the memory of an older
+    /// cast that nobody uses any more: the new one may be written over it. For the dispatcher.
+    std::shared_ptr<const void> find(const key& wanted, const buffer_version& version, std::uint64_t count,
+                                     std::shared_ptr<void>* outdated = nullptr) {
+        const std::lock_guard lock(mutex_);
+        for (std::size_t i = 0; i < entries_.size(); ++i) {
+            if (!(entries_[i].identity == wanted && entries_[i].version == version)) continue;
+            if (entries_[i].description.version != count) {
+                ++statistics_.invalidations;
+                if (outdated != nullptr && is_unused(entries_[i].cast)) {
+                    *outdated = std::const_pointer_cast<void>(std::move(entries_[i].cast));
+                }
+                drop(i);
+                break;
+            }
+            ++statistics_.hits;
+            ++entries_[i].description.hits;
+            entry found = std::move(entries_[i]);
+            entries_.erase(entries_.begin() + static_cast<std::ptrdiff_t>(i));
+            entries_.push_back(std::move(found));
+            return entries_.back().cast;
+        }
+        ++statistics_.misses;
+        return nullptr;
+    }
+
+    /// Keeps a cast that was made from the buffer as it was at `count`. For the dispatcher.
+    void keep(const key& identity, const buffer_version& version, std::uint64_t count,
+              std::shared_ptr<const void> cast, std::size_t bytes) {
+        const std::lock_guard lock(mutex_);
+        if (bytes > max_bytes_) {
+            ++statistics_.too_large;
+            return;
+        }
+        for (std::size_t i = 0; i < entries_.size(); ++i) {
+            if (entries_[i].identity == identity && entries_[i].version == version) {
+                if (entries_[i].description.version >= count) return;  // another thread was faster
+                drop(i);
+                break;
+            }
+        }
+        while (bytes_ + bytes > max_bytes_) {
+            ++statistics_.evictions;
+            drop(0);
+        }
+        entries_.push_back(
+            {identity,
+             version,
+             std::move(cast),
+             {identity.buffer, count, identity.elements, bytes, identity.from, identity.to, 0}});
+        bytes_ += bytes;
+    }
+
+private:
+    struct entry {
+        key identity;
+        buffer_version version;  // a copy, so that the counter's address is not given to another meanwhile
+        std::shared_ptr<const void> cast;
+        cached_cast description;
+    };
+
+    /// Whether the cache alone has the cast, and who had it before is done with reading.
+    static bool is_unused(const std::shared_ptr<const void>& cast) {
+        if (cast.use_count() != 1) return false;
+        // The count is read without an order. Who gave a reference back did so after reading, by a release; giving
+        // one back here acquires that.
+        {
+            const std::shared_ptr<const void> another = cast;
+        }
+        return true;
+    }
+
+    void drop(std::size_t index) {
+        bytes_ -= entries_[index].description.bytes;
+        entries_.erase(entries_.begin() + static_cast<std::ptrdiff_t>(index));
+    }
+
+    std::size_t max_bytes_;
+    bool compares_;
+    mutable std::mutex mutex_;
+    std::vector<entry> entries_;  // the most recently used last
+    std::size_t bytes_ = 0;
+    cast_cache_statistics statistics_;
+};
+
+}  // namespace mp::autocast
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
+
+template <class Argument>
+inline constexpr bool is_cached_operand = false;
+template <class View>
+inline constexpr bool is_cached_operand<autocast::cached_operand<View>> = true;
+
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE

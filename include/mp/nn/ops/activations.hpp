@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// Smooth activation functions, forward and backward: gelu, silu, tanh, sigmoid.
+#pragma once
+
+#include <mp/arrays/array/for_each_element.hpp>
+#include <mp/error.hpp>
+#include <mp/executor.hpp>
+#include <mp/matrix_view.hpp>
+#include <mp/nn/autocast/dispatch.hpp>
+#include <mp/nn/ops/arguments.hpp>
+#include <mp/nn/ops/matrix_operand.hpp>
+#include <mp/nn/ops/unary_op.hpp>
+#include <mp/numbers/rules/elementwise.hpp>
+
+#include <array>
+#include <string_view>
+
+namespace mp::ops::inline MP_ISA_NAMESPACE {
+
+/// Which of two functions gelu() is.
+enum class gelu_formula : unsigned char {
+    exact,  ///< x Phi(x) with the normal distribution function Phi
+    tanh    ///< x / 2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))), which is up to 5e-4 away
+};
+
+}  // namespace mp::ops::inline MP_ISA_NAMESPACE
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
+
+inline void check_formula(std::string_view function, ops::gelu_formula formula) {
+    if (formula > ops::gelu_formula::tanh) {
+        throw_argument(function, "formula", static_cast<unsigned>(formula),
+                       "must be an enumerator of mp::ops::gelu_formula");
+    }
+}
+
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+
+namespace mp::ops::inline MP_ISA_NAMESPACE {
+
+/// Tag of gelu(): as accurate in any format as the format is, so nothing is cast.
+struct gelu_op {
+    static constexpr std::string_view name = "gelu";
+    static constexpr auto category = op_category::pass_through;
+    static constexpr bool computes_in_float = true;
+    static constexpr std::array<std::string_view, 4> argument_names{"exec", "x", "y", "formula"};
+    static constexpr std::array<std::string_view, 0> known_as{};  // PyTorch has the same name
+
+    static void validate(const auto& exec, const auto& x, const auto& y, gelu_formula formula) {
+        constexpr std::string_view function = "mp::ops::gelu";
+        detail::check_unary(function, exec, detail::named("x", x), detail::named("y", y));
+        detail::check_formula(function, formula);
+    }
+
+    template <executor Executor, element X, element Y>
+    void operator()(const Executor& exec, matrix_view<const X> x, matrix_view<Y> y,
+                    gelu_formula formula) const {
+        if (formula == gelu_formula::exact) {
+            map_elements(detail::gelu_function{}, exec, y, x);
+        } else {
+            map_elements(detail::gelu_tanh_function{}, exec, y, x);
+        }
+    }
+};
+
+/// y = x Phi(x), the Gaussian error linear unit, element by element, or its approximation by tanh.
+///
+/// x and y are matrices of one shape, in any storage order and formats; y may be x, but not overlap it
+/// otherwise. The value is computed in float, to 6 ulp (4 by tanh), and rounded from there to the format of
+/// y; so it is in the negative tail, where textbook formulas lose all digits. The same bits on every
+/// processor and GPU. NaN stays NaN, +infinity stays, and -infinity gives -0 (where PyTorch gives NaN).
+/// Throws argument_error for shapes that differ, invalid views and no such formula; y is then unchanged.
+template <class Policy = autocast::by_region, executor Executor = cpu, element X, matrix_result Y>
+void gelu(const Executor& exec, matrix_view<X> x, const Y& y, gelu_formula formula = gelu_formula::exact) {
+    autocast::call<Policy>(gelu_op{}, exec, detail::input_view(x), detail::output_view(y), formula);
+}
+
+/// Tag of gelu_backward().
+struct gelu_backward_op {
+    static constexpr std::string_view name = "gelu_backward";
+    static constexpr auto category = gelu_op::category;
+    using forward_op = gelu_op;
+    static constexpr bool computes_in_float = true;
+    static constexpr std::array<std::string_view, 5> argument_names{"exec", "x", "dy", "dx", "formula"};
+    static constexpr std::array<std::string_view, 0> known_as{};
+
+    static void validate(const auto& exec, const auto& x, const auto& dy, const auto& dx,
+                         gelu_formula formula) {
+        constexpr std::string_view function = "mp::ops::gelu_backward";
+        detail::check_unary_backward(function, exec, detail::named("x", x), detail::named("dy", dy),
+                                     detail::named("dx", dx));
+        detail::check_formula(function, formula);
+    }
+
+    template <executor Executor, element X, element DY, element DX>
+    void operator()(const Executor& exec, matrix_view<const X> x, matrix_view<const DY> dy,
+                    matrix_view<DX> dx, gelu_formula formula) const {
+        if (formula == gelu_formula::exact) {
+            map_elements(detail::slope_of<detail::gelu_function>{}, exec, dx, x, dy);
+        } else {
+            map_elements(detail::slope_of<detail::gelu_tanh_function>{}, exec, dx, x, dy);
+        }
+    }
+};
+
+/// The gradient of y = gelu(x): dx = dy gelu'(x). It needs the argument x: the result does not tell which of
+/// two arguments it came from.
+///
+/// All are matrices of one shape, in any storage order and formats; dx may be dy or x, but not overlap them
+/// otherwise. The slope has an absolute error below 2^-22 (2^-21 by tanh; it has a zero near -0.75), and dx
+/// is rounded to float and from there to its format. A NaN in x or dy gives NaN. Throws argument_error as
+/// gelu() does; dx is then unchanged.
+template <class Policy = autocast::by_region, executor Executor = cpu, element X, element DY,
+          matrix_result DX>
+void gelu_backward(const Executor& exec, matrix_view<X> x, matrix_view<DY> dy, const DX& dx,
+                   gelu_formula formula = gelu_formula::exact) {
+    autocast::call<Policy>(gelu_backward_op{}, exec, detail::input_view(x), detail::input_view(dy),
+                           detail::output_view(dx), formula);
+}
+
+/// Tag of silu(): as accurate in any format as the format is, so nothing is cast.
+struct silu_op : detail::elementwise_op<silu_op, detail::silu_function> {
+    static constexpr std::string_view name = "silu";
+    static constexpr auto category = op_category::pass_through;
+    static constexpr std::array<std::string_view, 0> known_as{};  // PyTorch has the same name
+};
+
+/// y = x / (1 + e^-x), the sigmoid linear unit, element by element, to 4 ulp of float. Shapes, special values
+/// and errors are those of gelu().
+template <class Policy = autocast::by_region, executor Executor = cpu, element X, matrix_result Y>
+void silu(const Executor& exec, matrix_view<X> x, const Y& y) {
+    autocast::call<Policy>(silu_op{}, exec, detail::input_view(x), detail::output_view(y));
+}
+
+/// Tag of silu_backward().
+struct silu_backward_op : detail::elementwise_backward_op<silu_backward_op, silu_op, detail::silu_function> {
+    static constexpr std::string_view name = "silu_backward";
+    static constexpr std::array<std::string_view, 0> known_as{};
+};
+
+/// The gradient of y = silu(x): dx = dy silu'(x), from the argument x. Shapes, accuracy and errors are those
+/// of gelu_backward().
+template <class Policy = autocast::by_region, executor Executor = cpu, element X, element DY,
+          matrix_result DX>
+void silu_backward(const Executor& exec, matrix_view<X> x, matrix_view<DY> dy, const DX& dx) {
+    autocast::call<Policy>(silu_backward_op{}, exec, detail::input_view(x), detail::input_view(dy),
+                           detail::output_view(dx));
+}
+
+/// Tag of tanh(): as accurate in any format as the format is, so nothing is cast.
+struct tanh_op : detail::elementwise_op<tanh_op, detail::tanh_function> {
+    static constexpr std::string_view name = "tanh";
+    static constexpr auto category = op_category::pass_through;
+    static constexpr std::array<std::string_view, 2> known_as{"Tanh", "_npi_tanh"};
+};
+
+/// y = tanh(x), element by element, to 3 ulp of float. Shapes and errors are those of gelu(); infinities give
+/// 1 and -1, and -0 stays.
+template <class Policy = autocast::by_region, executor Executor = cpu, element X, matrix_result Y>
+void tanh(const Executor& exec, matrix_view<X> x, const Y& y) {
+    autocast::call<Policy>(tanh_op{}, exec, detail::input_view(x), detail::output_view(y));
+}
+
+/// Tag of tanh_backward().
+struct tanh_backward_op : detail::elementwise_backward_op<tanh_backward_op, tanh_op, detail::tanh_function,
+                                                          detail::gradient_from::result> {
+    static constexpr std::string_view name = "tanh_backward";
+    static constexpr std::array<std::string_view, 1> known_as{"TanhGrad"};
+};
+
+/// The gradient of y = tanh(x): dx = dy (1 - y^2), from the result y. Where y was rounded to a narrow format,
+/// the gradient is that of the rounded y: it is zero where y is 1. Shapes and errors are those of
+/// gelu_backward(), and dx is computed in float, to 2.5 ulp, and rounded to its format.
+template <class Policy = autocast::by_region, executor Executor = cpu, element Y, element DY,
+          matrix_result DX>
+void tanh_backward(const Executor& exec, matrix_view<Y> y, matrix_view<DY> dy, const DX& dx) {
+    autocast::call<Policy>(tanh_backward_op{}, exec, detail::input_view(y), detail::input_view(dy),
+                           detail::output_view(dx));
+}
+
+/// Tag of sigmoid(): as accurate in any format as the format is, so nothing is cast.
+struct sigmoid_op : detail::elementwise_op<sigmoid_op, detail::sigmoid_function> {
+    static constexpr std::string_view name = "sigmoid";
+    static constexpr auto category = op_category::pass_through;
+    static constexpr std::array<std::string_view, 2> known_as{"Sigmoid", "_npx_sigmoid"};
+};
+
+/// y = 1 / (1 + e^-x), element by element, to 3 ulp of float, in the tail of negative x, too. Shapes and errors are
+/// those of gelu(); infinities give 1 and +0. Before a logarithm, a loss of x itself is better.
+template <class Policy = autocast::by_region, executor Executor = cpu, element X, matrix_result Y>
+void sigmoid(const Executor& exec, matrix_view<X> x, const Y& y) {
+    autocast::call<Policy>(sigmoid_op{}, exec, detail::input_view(x), detail::output_view(y));
+}
+
+/// Tag of sigmoid_backward().
+struct sigmoid_backward_op
+    : detail::elementwise_backward_op<sigmoid_backward_op, sigmoid_op, detail::sigmoid_function,
+                                      detail::gradient_from::result> {
+    static constexpr std::string_view name = "sigmoid_backward";
+    static constexpr std::array<std::string_view, 1> known_as{"SigmoidGrad"};
+};
+
+/// The gradient of y = sigmoid(x): dx = dy y (1 - y), from the result y; where that was rounded to a narrow format,
+/// it is zero where y is 1. Shapes and errors are those of gelu_backward(), and dx is computed in float, to 2.5 ulp,
+/// and rounded to its format.
+template <class Policy = autocast::by_region, executor Executor = cpu, element Y, element DY,
+          matrix_result DX>
+void sigmoid_backward(const Executor& exec, matrix_view<Y> y, matrix_view<DY> dy, const DX& dx) {
+    autocast::call<Policy>(sigmoid_backward_op{}, exec, detail::input_view(y), detail::input_view(dy),
+                           detail::output_view(dx));
+}
+
+}  // namespace mp::ops::inline MP_ISA_NAMESPACE

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// What the ops share: the mark for an absent operand, and the checks of their arguments.
+#pragma once
+
+#include <mp/base/contiguous.hpp>
+#include <mp/base/parallel.hpp>
+#include <mp/error.hpp>
+#include <mp/executor.hpp>
+#include <mp/linalg/gemm/validation.hpp>
+#include <mp/matrix_view.hpp>
+#include <mp/nn/autocast/cast_cache.hpp>
+#include <mp/nn/autocast/operand.hpp>
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+namespace mp::ops::inline MP_ISA_NAMESPACE {
+
+/// The type of mp::ops::absent.
+struct absent_t {};
+
+/// Stands for an operand that is not there: a bias that a layer does not have, a gradient that is not needed.
+inline constexpr absent_t absent{};
+
+/// An element type that the ops work on: float or a reduced format, and on the CPU double. An op that has a
+/// double among its operands computes in double from end to end, whatever the others are, which are exact in
+/// it, and rounds each result once; autocast leaves doubles alone. That is for checking gradients: it is
+/// slow.
+template <class Element>
+concept element =
+    autocast::eligible<std::remove_const_t<Element>> || std::same_as<std::remove_const_t<Element>, double>;
+
+}  // namespace mp::ops::inline MP_ISA_NAMESPACE
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
+
+template <class Argument>
+inline constexpr bool is_matrix_result = false;
+template <ops::element Element>
+    requires(!std::is_const_v<Element>)
+inline constexpr bool is_matrix_result<matrix_view<Element>> = true;
+template <ops::element Element>
+inline constexpr bool is_matrix_result<autocast::sum_operand<matrix_view<Element>>> = true;
+
+template <class Argument>
+inline constexpr bool is_matrix_argument = false;
+template <ops::element Element>
+inline constexpr bool is_matrix_argument<matrix_view<Element>> = true;
+template <ops::element Element>
+inline constexpr bool is_matrix_argument<autocast::cached_operand<matrix_view<Element>>> = true;
+
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+
+namespace mp::ops::inline MP_ISA_NAMESPACE {
+
+/// A matrix that an op reads: a view, or mp::autocast::cached(view, version) for weights whose cast to the
+/// low precision of a region is to be kept.
+template <class Argument>
+concept matrix_argument = detail::is_matrix_argument<Argument>;
+
+/// A matrix that an op writes: a view, or add_to() of one.
+template <class Argument>
+concept matrix_result = detail::is_matrix_result<Argument>;
+
+}  // namespace mp::ops::inline MP_ISA_NAMESPACE
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
+
+/// A read-only view of an operand that the op reads: a matrix view, a contiguous range, or absent.
+template <class Element>
+constexpr matrix_view<const Element> input_view(matrix_view<Element> view) {
+    return view;
+}
+template <class Element>
+autocast::cached_operand<matrix_view<const Element>> input_view(
+    const autocast::cached_operand<matrix_view<Element>>& operand) {
+    return {operand.view, operand.version};
+}
+constexpr ops::absent_t input_view(ops::absent_t absent) {
+    return absent;
+}
+template <contiguous Range>
+constexpr auto input_view(const Range& range) {
+    return std::span<const contiguous_element<const Range>>(as_span(range));
+}
+
+/// The operand marked as one that the op writes: a matrix view, a contiguous range, or absent.
+template <class Element>
+constexpr auto output_view(matrix_view<Element> view) {
+    return autocast::out(view);
+}
+constexpr ops::absent_t output_view(ops::absent_t absent) {
+    return absent;
+}
+template <contiguous Range>
+constexpr auto output_view(Range& range) {
+    return autocast::out(as_span(range));
+}
+template <class View>
+constexpr autocast::sum_operand<View> output_view(const autocast::sum_operand<View>& sum) {
+    return sum;
+}
+
+/// The view of an output that a kernel writes or adds to, and what a product multiplies its old values by.
+template <class View>
+constexpr View result_view(const View& view) {
+    return view;
+}
+template <class View>
+constexpr View result_view(const autocast::sum_operand<View>& sum) {
+    return sum.view;
+}
+template <class View>
+constexpr double result_beta(const View& /*view*/) {
+    return 0.0;
+}
+template <class View>
+constexpr double result_beta(const autocast::sum_operand<View>& sum) {
+    return sum.adds ? 1.0 : 0.0;
+}
+
+template <class Element, std::size_t Extent>
+view_extent extent_of(std::span<Element, Extent> view) {
+    const auto size = static_cast<std::ptrdiff_t>(view.size());
+    return {reinterpret_cast<std::uintptr_t>(view.data()),
+            static_cast<std::ptrdiff_t>(sizeof(Element)),
+            1,
+            size,
+            size,
+            true};
+}
+
+/// An operand with the name that messages call it by. An absent one is an empty array.
+struct named_operand {
+    std::string_view name;
+    view_extent extent;
+};
+
+template <class View>
+named_operand named(std::string_view name, const View& view) {
+    if constexpr (std::same_as<View, ops::absent_t>) {
+        return {name, {0, 1, 0, 0, 0, true}};
+    } else if constexpr (is_output_operand<View>) {
+        return {name, extent_of(view.view)};
+    } else {
+        return {name, extent_of(view)};
+    }
+}
+
+/// Throws for an executor that cannot run anything; a launch on a GPU checks for itself.
+inline void check_executor(std::string_view function, const cpu& exec) {
+    check_threads(function, exec);
+}
+template <gpu_executor Executor>
+void check_executor(std::string_view /*function*/, const Executor& /*exec*/) {}
+
+inline void check_operand(std::string_view function, const named_operand& operand) {
+    check_view(function, operand.name, operand.extent);
+}
+
+/// Throws unless `operand` is a matrix of rows x columns, which is the shape of `what`.
+inline void check_shape(std::string_view function, const named_operand& operand, std::ptrdiff_t rows,
+                        std::string_view rows_name, std::ptrdiff_t columns, std::string_view columns_name) {
+    check_operand(function, operand);
+    if (operand.extent.rows == rows && operand.extent.columns == columns) return;  // and no text is made
+    const std::string name(operand.name);
+    check_equal_sizes(function, name + ".rows", operand.extent.rows, rows_name, rows);
+    check_equal_sizes(function, name + ".columns", operand.extent.columns, columns_name, columns);
+}
+
+/// Throws unless `operand`, an array, has this size.
+inline void check_size(std::string_view function, const named_operand& operand, std::ptrdiff_t size,
+                       std::string_view size_name) {
+    check_operand(function, operand);
+    if (operand.extent.columns == size) return;
+    check_equal_sizes(function, std::string(operand.name) + ".size()", operand.extent.columns, size_name,
+                      size);
+}
+
+/// Throws when an array that is written shares elements with another operand.
+inline void check_separate(std::string_view function, const named_operand& written,
+                           const named_operand& other) {
+    if (!views_overlap(written.extent, other.extent)) return;
+    std::string message(function);
+    message.append(": ").append(written.name).append(" overlaps ").append(other.name);
+    message.append("; they must not share elements, because ").append(written.name);
+    message.append(" is written while ").append(other.name).append(" is in use");
+    throw_error(argument_error(message));
+}
+
+/// As check_separate, for element-wise ops: the same elements in the same places may be written over.
+inline void check_separate_or_same(std::string_view function, const named_operand& written,
+                                   const named_operand& other) {
+    const view_extent& a = written.extent;
+    const view_extent& b = other.extent;
+    const bool same = a.address == b.address && a.element_size == b.element_size && a.rows == b.rows &&
+                      a.columns == b.columns && a.leading_dimension == b.leading_dimension &&
+                      a.row_major == b.row_major;
+    if (!same) check_separate(function, written, other);
+}
+
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+
+namespace mp::ops::inline MP_ISA_NAMESPACE {
+
+/// Marks an output of an op, a matrix view or a contiguous range, as a sum: the op's result is added to what
+/// is there, or replaces it where `adds` is false. For the gradients of several micro batches, of a weight
+/// that is used twice, and of a residual connection:
+///
+///     for (int micro = 0; micro < 4; ++micro) {
+///         ...
+///         mp::ops::linear_backward(exec, x, w, dy, dx, mp::ops::add_to(dw, micro != 0),
+///                                  mp::ops::add_to(db, micro != 0));
+///     }
+///
+/// Every output of every op takes it, on every executor. The result is added in float (in double to a sum of
+/// doubles) and the sum rounded once to the format of its memory; in a region of low precision the result is
+/// not rounded to that on the way, whether it is added or replaces. Where the op is no product, it takes
+/// memory for the result, from the executor's workspace where there is one (on a GPU there must be one).
+template <class Element>
+constexpr autocast::sum_operand<matrix_view<Element>> add_to(matrix_view<Element> view, bool adds = true) {
+    return autocast::add_to(view, adds);
+}
+template <detail::contiguous Range>
+constexpr auto add_to(Range&& range, bool adds = true) {
+    return autocast::add_to(detail::as_span(range), adds);
+}
+constexpr absent_t add_to(absent_t nothing, bool /*adds*/ = true) {
+    return nothing;
+}
+
+}  // namespace mp::ops::inline MP_ISA_NAMESPACE

@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// Sums and products of matrices, element by element, also with a row that is repeated; forward and backward.
+#pragma once
+
+#include <mp/arrays/array/for_each_element.hpp>
+#include <mp/arrays/array/sums.hpp>
+#include <mp/base/parallel.hpp>
+#include <mp/config.hpp>
+#include <mp/error.hpp>
+#include <mp/executor.hpp>
+#include <mp/matrix_view.hpp>
+#include <mp/nn/autocast/dispatch.hpp>
+#include <mp/nn/ops/arguments.hpp>
+#include <mp/nn/ops/matrix_operand.hpp>
+#include <mp/numbers/rules/elementwise.hpp>
+
+#include <array>
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
+
+template <class View>
+inline constexpr bool is_matrix = false;
+template <class Element>
+inline constexpr bool is_matrix<matrix_view<Element>> = true;
+template <class View, bool ReadsOldValues>
+inline constexpr bool is_matrix<autocast::output_operand<View, ReadsOldValues>> = is_matrix<View>;
+template <class View>
+inline constexpr bool is_matrix<autocast::sum_operand<View>> = is_matrix<View>;
+
+template <class View>
+inline constexpr bool is_absent = std::is_same_v<std::remove_cvref_t<View>, ops::absent_t>;
+
+/// The second operand of an element-wise op as a matrix: itself, or a row repeated.
+template <class Element>
+matrix_view<const Element> as_matrix(matrix_view<const Element> b, std::ptrdiff_t /*rows*/) {
+    return b;
+}
+template <class Element>
+matrix_view<const Element> as_matrix(std::span<const Element> b, std::ptrdiff_t rows) {
+    return {b.data(), rows, static_cast<std::ptrdiff_t>(b.size()), 0, storage_order::row_major};
+}
+
+/// Checks that a second operand, or its gradient, fits `a`; an absent one does.
+template <class View>
+void check_matrix_or_row(std::string_view function, const named_operand& operand, const View& /*view*/,
+                         const named_operand& a) {
+    const std::string rows = std::string(a.name) + ".rows";
+    const std::string columns = std::string(a.name) + ".columns";
+    if constexpr (is_matrix<View>) {
+        check_shape(function, operand, a.extent.rows, rows, a.extent.columns, columns);
+    } else if constexpr (!is_absent<View>) {
+        check_size(function, operand, a.extent.columns, columns);
+    }
+}
+
+/// Checks the arguments of y = a b, whatever the operation.
+void check_binary(std::string_view function, const auto& exec, const auto& a, const auto& b, const auto& y) {
+    using second = std::remove_cvref_t<decltype(b)>;
+    static_assert(!is_absent<second>, "mp::ops: b is a matrix view or a contiguous range, not absent");
+    check_executor(function, exec);
+    const auto left = named("a", a);
+    const auto right = named("b", b);
+    const auto output = named("y", y);
+    check_operand(function, left);
+    check_matrix_or_row(function, right, b, left);
+    check_matrix_or_row(function, output, y, left);
+    check_separate_or_same(function, output, left);
+    if constexpr (is_matrix<second>) {
+        check_separate_or_same(function, output, right);
+    } else {
+        check_separate(function, output, right);
+    }
+}
+
+/// Writes a gradient that is the sum of the rows of a matrix of terms, or the terms themselves.
+template <class Result, class Term, class... In>
+void write_gradient(const cpu& exec, Term term, const matrix_view<Result>& result,
+                    matrix_view<const In>... in) {
+    for_each_number(exec, term, result, in...);
+}
+template <class Result, class Term, class First, class... In>
+void write_gradient(const cpu& exec, Term term, const std::span<Result>& result,
+                    matrix_view<const First> first, matrix_view<const In>... in) {
+    sum_columns(exec, term, first.rows, result.size(), 1.0, result.data(), first, in...);
+}
+template <class Term, class... In>
+void write_gradient(const cpu& /*exec*/, Term /*term*/, ops::absent_t /*result*/,
+                    matrix_view<const In>... /*in*/) {}
+
+struct product_term {
+    template <class T>
+    MP_ALWAYS_INLINE T operator()(T a, T b) const {
+        return a * b;
+    }
+};
+
+/// The element-wise function with the values of a term.
+template <class Term>
+struct function_of_term {
+    using type = identity_function;
+};
+template <>
+struct function_of_term<product_term> {
+    using type = product_function;
+};
+
+/// The same on a GPU.
+template <gpu_executor Executor, class Result, class Term, class... In>
+void write_gradient(const Executor& exec, Term /*term*/, const matrix_view<Result>& result,
+                    matrix_view<const In>... in) {
+    map_elements(typename function_of_term<Term>::type{}, exec, result, in...);
+}
+template <gpu_executor Executor, class Result, class Term, class... In>
+void write_gradient(const Executor& exec, Term term, const std::span<Result>& result,
+                    matrix_view<const In>... in) {
+    sum_column_terms(term, exec, result, in...);
+}
+template <gpu_executor Executor, class Term, class... In>
+void write_gradient(const Executor& /*exec*/, Term /*term*/, ops::absent_t /*result*/,
+                    matrix_view<const In>... /*in*/) {}
+
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+
+namespace mp::ops::inline MP_ISA_NAMESPACE {
+
+/// Tag of add(): mixes arrays, so in the widest of their types.
+struct add_op {
+    static constexpr std::string_view name = "add";
+    static constexpr auto category = op_category::promote_widest;
+    static constexpr bool computes_in_float = true;
+    static constexpr std::array<std::string_view, 4> argument_names{"exec", "a", "b", "y"};
+    static constexpr std::array<std::string_view, 6> known_as{"Add",          "AddV2",         "BiasAdd",
+                                                              "elemwise_add", "broadcast_add", "_npi_add"};
+
+    static void validate(const auto& exec, const auto& a, const auto& b, const auto& y) {
+        detail::check_binary("mp::ops::add", exec, a, b, y);
+    }
+
+    template <executor Executor, element A, class B, element Y>
+    void operator()(const Executor& exec, matrix_view<const A> a, const B& b, matrix_view<Y> y) const {
+        map_elements(detail::sum_function{}, exec, y, a, detail::as_matrix(b, a.rows));
+    }
+};
+
+/// y = a + b, element by element. b is a matrix of the shape of a and y, or a contiguous range of a.columns
+/// elements that is added to every row.
+///
+/// Formats are any mp::ops::element, in any mix; matrices have any storage order and leading dimension. The
+/// sum is rounded to float and from there to the format of y. Under a policy, inputs are cast to the widest
+/// of their formats, and the result has that format, too. y may be a, or a matrix b, but not overlap them
+/// otherwise.
+///
+/// Throws argument_error for shapes that differ, invalid views and operands that overlap; y is then
+/// unchanged.
+template <class Policy = autocast::by_region, executor Executor = cpu, element A, class B, matrix_result Y>
+void add(const Executor& exec, matrix_view<A> a, const B& b, const Y& y) {
+    autocast::call<Policy>(add_op{}, exec, detail::input_view(a), detail::input_view(b),
+                           detail::output_view(y));
+}
+
+/// Tag of multiply(): mixes arrays, so in the widest of their types.
+struct multiply_op {
+    static constexpr std::string_view name = "multiply";
+    static constexpr auto category = op_category::promote_widest;
+    static constexpr bool computes_in_float = true;
+    static constexpr std::array<std::string_view, 4> argument_names{"exec", "a", "b", "y"};
+    static constexpr std::array<std::string_view, 5> known_as{"mul", "Mul", "elemwise_mul", "broadcast_mul",
+                                                              "_npi_multiply"};
+
+    static void validate(const auto& exec, const auto& a, const auto& b, const auto& y) {
+        detail::check_binary("mp::ops::multiply", exec, a, b, y);
+    }
+
+    template <executor Executor, element A, class B, element Y>
+    void operator()(const Executor& exec, matrix_view<const A> a, const B& b, matrix_view<Y> y) const {
+        map_elements(detail::product_function{}, exec, y, a, detail::as_matrix(b, a.rows));
+    }
+};
+
+/// y = a * b, element by element (not the matrix product: that is matmul). Operands, rounding and errors are
+/// those of add().
+template <class Policy = autocast::by_region, executor Executor = cpu, element A, class B, matrix_result Y>
+void multiply(const Executor& exec, matrix_view<A> a, const B& b, const Y& y) {
+    autocast::call<Policy>(multiply_op{}, exec, detail::input_view(a), detail::input_view(b),
+                           detail::output_view(y));
+}
+
+/// Tag of add_backward().
+struct add_backward_op {
+    static constexpr std::string_view name = "add_backward";
+    static constexpr auto category = add_op::category;
+    using forward_op = add_op;
+    static constexpr bool computes_in_float = true;
+    static constexpr std::array<std::string_view, 4> argument_names{"exec", "dy", "da", "db"};
+    static constexpr std::array<std::string_view, 0> known_as{};
+
+    static void validate(const auto& exec, const auto& dy, const auto& da, const auto& db) {
+        constexpr std::string_view function = "mp::ops::add_backward";
+        detail::check_executor(function, exec);
+        const auto gradient = detail::named("dy", dy);
+        const auto left = detail::named("da", da);
+        const auto right = detail::named("db", db);
+        detail::check_operand(function, gradient);
+        detail::check_matrix_or_row(function, left, da, gradient);
+        detail::check_matrix_or_row(function, right, db, gradient);
+        detail::check_separate_or_same(function, left, gradient);
+        detail::check_separate(function, right, gradient);
+        detail::check_separate(function, right, left);
+    }
+
+    template <executor Executor, element DY, class DA, class DB>
+    void operator()(const Executor& exec, matrix_view<const DY> dy, const DA& da, const DB& db) const {
+        write_gradient(exec, detail::itself{}, db, dy);
+        write_gradient(exec, detail::itself{}, da, dy);
+    }
+};
+
+/// The gradients of y = a + b: da = dy, and db = dy, or the sum of the rows of dy if db is a contiguous range
+/// of dy.columns elements. Either may be mp::ops::absent, and is then not written.
+///
+/// Sums are in double, so that they are as good as rounded once up to some million rows (sums.hpp), and do
+/// not depend on threads or storage order; on a GPU they are those of sum(). da may be dy; otherwise the
+/// results overlap neither dy nor each other. Throws argument_error as add() does; da and db are then
+/// unchanged.
+template <class Policy = autocast::by_region, executor Executor = cpu, element DY, class DA, class DB>
+void add_backward(const Executor& exec, matrix_view<DY> dy, DA&& da, DB&& db) {
+    autocast::call<Policy>(add_backward_op{}, exec, detail::input_view(dy), detail::output_view(da),
+                           detail::output_view(db));
+}
+
+/// Tag of multiply_backward().
+struct multiply_backward_op {
+    static constexpr std::string_view name = "multiply_backward";
+    static constexpr auto category = multiply_op::category;
+    using forward_op = multiply_op;
+    static constexpr bool computes_in_float = true;
+    static constexpr std::array<std::string_view, 6> argument_names{"exec", "a", "b", "dy", "da", "db"};
+    static constexpr std::array<std::string_view, 0> known_as{};
+
+    static void validate(const auto& exec, const auto& a, const auto& b, const auto& dy, const auto& da,
+                         const auto& db) {
+        constexpr std::string_view function = "mp::ops::multiply_backward";
+        using second = std::remove_cvref_t<decltype(b)>;
+        using second_gradient = std::remove_cvref_t<decltype(db)>;
+        static_assert(!detail::is_absent<second>,
+                      "mp::ops::multiply_backward: b is a matrix view or a contiguous range, not absent");
+        static_assert(
+            detail::is_absent<second_gradient> ||
+                detail::is_matrix<second> == detail::is_matrix<second_gradient>,
+            "mp::ops::multiply_backward: db has the form of b, a matrix view or a contiguous range");
+        detail::check_executor(function, exec);
+        const auto left = detail::named("a", a);
+        const auto right = detail::named("b", b);
+        const auto gradient = detail::named("dy", dy);
+        const auto left_gradient = detail::named("da", da);
+        const auto right_gradient = detail::named("db", db);
+        detail::check_operand(function, left);
+        detail::check_matrix_or_row(function, right, b, left);
+        detail::check_matrix_or_row(function, gradient, dy, left);
+        detail::check_matrix_or_row(function, left_gradient, da, left);
+        detail::check_matrix_or_row(function, right_gradient, db, left);
+        detail::check_separate(function, left_gradient, left);
+        detail::check_separate(function, left_gradient, right);
+        detail::check_separate_or_same(function, left_gradient, gradient);
+        for (const auto& other : {left, right, gradient, left_gradient}) {
+            detail::check_separate(function, right_gradient, other);
+        }
+    }
+
+    template <executor Executor, element A, class B, element DY, class DA, class DB>
+    void operator()(const Executor& exec, matrix_view<const A> a, const B& b, matrix_view<const DY> dy,
+                    const DA& da, const DB& db) const {
+        write_gradient(exec, detail::product_term{}, db, dy, a);
+        write_gradient(exec, detail::product_term{}, da, dy, detail::as_matrix(b, a.rows));
+    }
+};
+
+/// The gradients of y = a * b: da = dy * b and db = dy * a; if b, and so db, is a contiguous range, db is the
+/// sum of the rows of dy * a. Either may be mp::ops::absent, and is then not written.
+///
+/// Products are exact in double, sums of them are as in add_backward(). da may be dy; otherwise the results
+/// overlap no other operand. Throws argument_error as add() does; da and db are then unchanged.
+template <class Policy = autocast::by_region, executor Executor = cpu, element A, class B, element DY,
+          class DA, class DB>
+void multiply_backward(const Executor& exec, matrix_view<A> a, const B& b, matrix_view<DY> dy, DA&& da,
+                       DB&& db) {
+    autocast::call<Policy>(multiply_backward_op{}, exec, detail::input_view(a), detail::input_view(b),
+                           detail::input_view(dy), detail::output_view(da), detail::output_view(db));
+}
+
+}  // namespace mp::ops::inline MP_ISA_NAMESPACE

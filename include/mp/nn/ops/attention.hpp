@@ -1,0 +1,400 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// Scaled dot-product attention, forward and backward, a block of queries at a time.
+#pragma once
+
+#include <mp/arrays/array/parallel.hpp>
+#include <mp/executor.hpp>
+#include <mp/gemm.hpp>
+#include <mp/nn/autocast/dispatch.hpp>
+#include <mp/nn/ops/arguments.hpp>
+#include <mp/nn/ops/attention/blocks.hpp>
+#include <mp/nn/ops/matrix_operand.hpp>
+
+#include <algorithm>
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <span>
+#include <string_view>
+#include <type_traits>
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
+
+/// Names attend() and attend_backward(), which <mp/nn/ops/attention/gpu.hpp> has.
+struct attention_function {};
+
+/// Statistics have the type that an op computes in, so they are known to be of doubles by q.
+template <class Q, class... Others>
+constexpr void check_attention_of_doubles() {
+    static_assert(any_double<Q> || !any_double<Others...>,
+                  "mp::ops: attention with an operand of doubles has queries of doubles");
+}
+
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+
+namespace mp::ops::inline MP_ISA_NAMESPACE {
+
+/// Tag of scaled_dot_product_attention(): matrix products, so in the low precision of the policy. The softmax
+/// between them is in float by itself.
+struct scaled_dot_product_attention_op {
+    static constexpr std::string_view name = "scaled_dot_product_attention";
+    static constexpr auto category = op_category::lower_precision;
+    static constexpr bool computes_in_float = true;
+    static constexpr std::array<std::string_view, 8> argument_names = {"exec", "q", "k",       "v",
+                                                                       "mask", "y", "options", "statistics"};
+    static constexpr std::array<std::string_view, 4> known_as = {
+        "_scaled_dot_product_flash_attention", "_scaled_dot_product_efficient_attention",
+        "_scaled_dot_product_cudnn_attention", "_scaled_dot_product_attention_math"};
+    static constexpr std::array<std::string_view, 3> product_operands = {"q", "k", "v"};
+
+    static void validate(const auto& exec, const auto& q, const auto& k, const auto& v, const auto& mask,
+                         const auto& y, const attention_options& options, const auto& statistics) {
+        constexpr std::string_view function = "mp::ops::scaled_dot_product_attention";
+        const auto queries = detail::named("q", q);
+        const auto keys = detail::named("k", k);
+        const auto values = detail::named("v", v);
+        const auto output = detail::named("y", y);
+        const auto log_sums = detail::named("statistics.log_sums", statistics.log_sums);
+        detail::check_attention(function, exec, queries, keys, values, mask, output, log_sums, options);
+        for (const auto& operand : {queries, keys, values, detail::named("mask", mask)}) {
+            detail::check_separate(function, output, operand);
+            detail::check_separate(function, log_sums, operand);
+        }
+        detail::check_separate(function, log_sums, output);
+    }
+
+    /// Of the queries and keys of one head, the larger product where d is no less than the width of v.
+    static autocast::product_size product(const auto&, const auto& q, const auto& k, const auto&, const auto&,
+                                          const auto&, const attention_options& options, const auto&) {
+        const auto heads = detail::attention_heads::of(q, k, k, options);
+        return {heads.queries, heads.keys, heads.head_dim};
+    }
+
+    template <gpu_executor Executor, element Q, element K, element V, class Mask, element Y>
+    void operator()(const Executor& exec, matrix_view<const Q> q, matrix_view<const K> k,
+                    matrix_view<const V> v, const Mask& mask, matrix_view<Y> y,
+                    const attention_options& options, const attention_statistics_of<Q>& statistics) const {
+        attend(detail::attention_function{}, exec, q, k, v, mask, y, options, statistics.log_sums);
+    }
+    template <element Q, element K, element V, class Mask, element Y>
+    void operator()(cpu exec, matrix_view<const Q> q, matrix_view<const K> k, matrix_view<const V> v,
+                    const Mask& mask, matrix_view<Y> y, const attention_options& options,
+                    const attention_statistics_of<Q>& statistics) const {
+        detail::check_attention_of_doubles<Q, K, V, Mask, Y>();
+        using real = detail::arithmetic_type<Q>;
+        // The exponentials that v is multiplied by.
+        using weight = std::conditional_t<std::same_as<real, double>, double, V>;
+        const detail::attention_sizes sizes(q, k, v, options);
+        const std::ptrdiff_t blocks =
+            (sizes.queries + detail::attention_block_rows - 1) / detail::attention_block_rows;
+        const std::ptrdiff_t rows = (std::min)(sizes.queries, detail::attention_block_rows);
+        const detail::dropout_mask dropout(options.dropout);
+        const detail::softmax_kernels_of<real> kernels;
+        const auto score_count = static_cast<std::size_t>(rows * sizes.keys);
+        detail::thread_buffers<real> buffers(exec, score_count + static_cast<std::size_t>(rows));
+        // Of floats, the scores themselves are the weights.
+        detail::thread_buffers<weight> low_buffers(exec, std::same_as<weight, real> ? 0 : score_count);
+        const auto run = [&](cpu inner, std::ptrdiff_t begin, std::ptrdiff_t end) {
+            gemm_workspace kept;  // from product to product, on several threads
+            gemm_workspace* const workspace = inner.workspace == nullptr ? &kept : nullptr;
+            real* const scores = buffers.take();
+            real* const inverse_sums = scores + score_count;
+            weight* const rounded = low_buffers.take();
+            const auto weights = [&](std::size_t count) -> const weight* {
+                if constexpr (std::same_as<weight, real>) {
+                    return scores;
+                } else {
+                    detail::convert_nearest(detail::conversion_isa(), scores, rounded, count);
+                    return rounded;
+                }
+            };
+            for (std::ptrdiff_t task = begin; task < end; ++task) {
+                const detail::query_block block =
+                    sizes.block(task / blocks, task % blocks * detail::attention_block_rows);
+                const std::ptrdiff_t first_row = block.head * sizes.queries + block.first;
+                detail::multiply_scores(inner, q, k, sizes, block, scores, workspace);
+                for (std::ptrdiff_t row = 0; row < block.count; ++row) {
+                    const detail::seen_keys<Mask, real> seen(mask, sizes, block, row);
+                    const auto found =
+                        detail::exponentiate(kernels, seen, scores + row * block.keys, block.keys);
+                    // A row that sees no key is a sum of nothing, so that 1 makes it 0.
+                    inverse_sums[row] =
+                        found.empty ? real{1}
+                                    : detail::as<real>(detail::double_divide(dropout.scale, found.sum));
+                    if (dropout.drops_any()) {
+                        detail::drop(dropout, sizes.stream_index(options.dropout, block, row),
+                                     scores + row * block.keys, block.keys);
+                    }
+                    if (!statistics.log_sums.empty()) {
+                        statistics.log_sums[static_cast<std::size_t>(first_row + row)] = found.log_sum();
+                    }
+                }
+                const weight* const p = weights(static_cast<std::size_t>(block.count * block.keys));
+                const auto values = sizes.of_keys(v, block.head / sizes.group(), block.keys);
+                const auto result = sizes.of_queries(y, block.head, block.first, block.count);
+                if constexpr (std::same_as<real, double>) {
+                    detail::product_in_double(
+                        inner, 1.0, row_major(p, block.count, block.keys), values, 0.0, result,
+                        [inverse_sums](double value, std::ptrdiff_t row, std::ptrdiff_t /*column*/) {
+                            return detail::double_multiply(value, inverse_sums[row]);
+                        });
+                } else {
+                    detail::gemm_of_views(
+                        inner, 1.0F, row_major(p, block.count, block.keys), values, 0.0F, result,
+                        scale_per_row(std::span(inverse_sums, static_cast<std::size_t>(block.count))),
+                        workspace);
+                }
+            }
+        };
+        detail::for_each_task(exec, sizes.count * blocks, sizes.work(rows), run);
+    }
+};
+
+/// y = softmax(scale q k^T + mask) v, for each head by itself.
+///
+/// Shapes, with heads stacked: q is (heads * queries) x head_dim, k is (key_heads * keys) x head_dim, v is
+/// (key_heads * keys) x value_head_dim and y is (heads * queries) x value_head_dim, one head below the other;
+/// options.heads is the batch size times the number of heads. Side by side: q is (batch * queries) x (heads *
+/// head_dim), k is (batch * keys) x (key_heads * head_dim), v is (batch * keys) x (key_heads * value_head_dim) and y
+/// is (batch * queries) x (heads * value_head_dim). All in any storage order and with any leading dimension:
+///
+///     // tokens x 3 width, as one projection leaves them; nothing is copied
+///     mp::ops::scaled_dot_product_attention(
+///         exec, qkv.block(0, 0, tokens, width), qkv.block(0, width, tokens, width),
+///         qkv.block(0, 2 * width, tokens, width), mp::ops::absent, y,
+///         {.heads = 12, .causal = true, .layout = mp::ops::head_layout::side_by_side, .batch = batch});
+///
+/// mask is mp::ops::absent, or a matrix that is added to the scores: queries x keys for all heads alike, or
+/// (all heads * queries) x keys. statistics.log_sums, if not empty, receives what
+/// scaled_dot_product_attention_backward() would otherwise compute again.
+///
+/// options.dropout drops probabilities after the softmax, as torch does, and multiplies the others by 1 / (1
+/// - probability). The sums of a query, and log_sums, are those without dropout.
+///
+/// A mask of -infinity takes a key out, and so does options.causal for keys behind the query; their scores
+/// have no influence, NaN or not. A query that sees no key gets zeros: sequences are filled up with such
+/// rows, whose output nobody reads, and NaN there would spoil the gradients of all weights. Their log_sums
+/// are -infinity. The values v of keys that are taken out may still be multiplied by zero, so keep them
+/// finite. NaN in the scores that a query sees makes its row NaN, and so does +infinity, or -infinity in all
+/// of them, to which they overflow.
+///
+/// Policy decides the precision: by default the calling thread's autocast region, else a policy type such as
+/// mp::autocast::fp16. Under a low precision q, k, v and the mask are rounded to it (-1e9 in the mask becomes
+/// -infinity in half), and so is y. Scores are sums in float, and the softmax is in float, with the largest
+/// score subtracted. The exponentials, from 0 to 1, are then rounded to the format of v, as kernels on tensor
+/// cores do, and multiplied by v with sums in float; the product with the reciprocal of the sum of the
+/// unrounded exponentials is rounded to y. So the error is about u max |v| of the keys, u being the unit
+/// roundoff of the format of v, and that of the scores: a relative error in an exponential is the absolute
+/// error of its score. The results do not depend on the number of threads.
+///
+/// Memory: each thread holds the scores of 64 queries of one head, in float and in the format of v.
+///
+/// On a GPU (<mp/nn/ops/attention/gpu.hpp>) it is one kernel that takes nothing from the workspace, casts of a
+/// region apart, and keeps no scores in memory: tiles of 64 keys, exponentials from the largest score so far.
+/// Where q, k and v are all bfloat16 (from sm_80 on), or all half, float8_e4m3fn or float8_e5m2, tensor cores
+/// multiply, with their sums (mp::mma) in place of float's; 8 bits are multiplied as half, and exponentials
+/// are rounded to half then. In other formats and mixes products are floats' fused multiply-adds, and
+/// exponentials are not rounded. Masks, dropout, rows without a meaning and results for no keys are the
+/// CPU's. With m the largest sum of magnitudes of a score's terms, a score has an error of (head_dim + 4) 2^-23
+/// m at most, and an element of y of twice that and u (2^-20 in the formats that are not rounded), both times
+/// max |v|. Exponentials of less than e^-87 count as nothing. The results have the same bits in every layout,
+/// whatever runs beside, and without tensor cores on every device. Heads of up to 64 (16-bit formats: 128)
+/// columns whose rows begin at multiples of 16 bytes are the fastest; wider ones compute their scores once
+/// for every 64 (or 128) columns of v.
+///
+/// Throws argument_error for shapes that do not fit, sizes that heads and batch do not divide, a scale that
+/// is not finite, a probability outside 0 to 1, invalid views, and a y or log_sums that overlaps anything
+/// else; nothing is then written.
+template <class Policy = autocast::by_region, executor Executor = cpu, element Q, element K, element V,
+          class Mask, matrix_result Y>
+void scaled_dot_product_attention(const Executor& exec, matrix_view<Q> q, matrix_view<K> k, matrix_view<V> v,
+                                  const Mask& mask, const Y& y, const attention_options& options = {},
+                                  const attention_statistics_of<Q>& statistics = {}) {
+    autocast::call<Policy>(scaled_dot_product_attention_op{}, exec, detail::input_view(q),
+                           detail::input_view(k), detail::input_view(v), detail::input_view(mask),
+                           detail::output_view(y), options, statistics);
+}
+
+/// Tag of scaled_dot_product_attention_backward(): matrix products, so in the low precision of the policy.
+struct scaled_dot_product_attention_backward_op {
+    static constexpr std::string_view name = "scaled_dot_product_attention_backward";
+    static constexpr auto category = op_category::lower_precision;
+    static constexpr bool computes_in_float = true;
+    using forward_op = scaled_dot_product_attention_op;
+    static constexpr std::array<std::string_view, 11> argument_names = {
+        "exec", "q", "k", "v", "mask", "dy", "dq", "dk", "dv", "options", "statistics"};
+    static constexpr std::array<std::string_view, 3> known_as = {
+        "_scaled_dot_product_flash_attention_backward", "_scaled_dot_product_efficient_attention_backward",
+        "_scaled_dot_product_cudnn_attention_backward"};
+    static constexpr std::array<std::string_view, 4> product_operands = {"q", "k", "v", "dy"};
+
+    template <class Executor>
+    static void validate(const Executor& exec, const auto& q, const auto& k, const auto& v, const auto& mask,
+                         const auto& dy, const auto& dq, const auto& dk, const auto& dv,
+                         const attention_options& options, const auto& statistics) {
+        constexpr std::string_view function = "mp::ops::scaled_dot_product_attention_backward";
+        const auto queries = detail::named("q", q);
+        const auto keys = detail::named("k", k);
+        const auto values = detail::named("v", v);
+        const auto gradient = detail::named("dy", dy);
+        const auto log_sums = detail::named("statistics.log_sums", statistics.log_sums);
+        detail::check_attention(function, exec, queries, keys, values, mask, gradient, log_sums, options);
+        const detail::named_operand results[] = {detail::named("dq", dq), detail::named("dk", dk),
+                                                 detail::named("dv", dv)};
+        if constexpr (!std::is_same_v<decltype(dq), const absent_t&>) {
+            detail::check_shape(function, results[0], queries.extent.rows, "q.rows", queries.extent.columns,
+                                "q.columns");
+        }
+        if constexpr (!std::is_same_v<decltype(dk), const absent_t&>) {
+            detail::check_shape(function, results[1], keys.extent.rows, "k.rows", keys.extent.columns,
+                                "k.columns");
+        }
+        if constexpr (!std::is_same_v<decltype(dv), const absent_t&>) {
+            detail::check_shape(function, results[2], values.extent.rows, "v.rows", values.extent.columns,
+                                "v.columns");
+        }
+        for (int i = 0; i < 3; ++i) {
+            for (const auto& operand :
+                 {queries, keys, values, detail::named("mask", mask), gradient, log_sums}) {
+                detail::check_separate(function, results[i], operand);
+            }
+            for (int j = 0; j < i; ++j) detail::check_separate(function, results[i], results[j]);
+        }
+    }
+
+    template <gpu_executor Executor, element Q, element K, element V, class Mask, element DY, class DQ,
+              class DK, class DV>
+    void operator()(const Executor& exec, matrix_view<const Q> q, matrix_view<const K> k,
+                    matrix_view<const V> v, const Mask& mask, matrix_view<const DY> dy, const DQ& dq,
+                    const DK& dk, const DV& dv, const attention_options& options,
+                    const attention_statistics_of<Q>& statistics) const {
+        attend_backward(detail::attention_function{}, exec, q, k, v, mask, dy, dq, dk, dv, options,
+                        statistics.log_sums);
+    }
+    template <element Q, element K, element V, class Mask, element DY, class DQ, class DK, class DV>
+    void operator()(cpu exec, matrix_view<const Q> q, matrix_view<const K> k, matrix_view<const V> v,
+                    const Mask& mask, matrix_view<const DY> dy, const DQ& dq, const DK& dk, const DV& dv,
+                    const attention_options& options, const attention_statistics_of<Q>& statistics) const {
+        detail::check_attention_of_doubles<Q, K, V, Mask, DY, DQ, DK, DV>();
+        using real = detail::arithmetic_type<Q>;
+        constexpr bool wants_dq = !std::is_same_v<DQ, absent_t>;
+        constexpr bool wants_dk = !std::is_same_v<DK, absent_t>;
+        constexpr bool wants_dv = !std::is_same_v<DV, absent_t>;
+        const detail::attention_sizes sizes(q, k, v, options);
+        const std::ptrdiff_t rows = (std::min)(sizes.queries, detail::attention_block_rows);
+        const detail::dropout_mask dropout(options.dropout);
+        const detail::softmax_kernels_of<real> kernels;
+        const auto score_count = static_cast<std::size_t>(rows * sizes.keys);
+        const auto key_count = static_cast<std::size_t>(wants_dk ? sizes.keys * sizes.head_dim : 0);
+        const auto value_count = static_cast<std::size_t>(wants_dv ? sizes.keys * sizes.value_head_dim : 0);
+        detail::thread_buffers<real> buffers(exec, 2 * score_count + key_count + value_count);
+        const auto run = [&](cpu inner, std::ptrdiff_t begin, std::ptrdiff_t end) {
+            gemm_workspace kept;  // from product to product, on several threads
+            gemm_workspace* const workspace = inner.workspace == nullptr ? &kept : nullptr;
+            real* const probabilities = buffers.take();
+            real* const slopes = probabilities + score_count;  // of the loss in the scores
+            const std::span<real> key_sums(slopes + score_count, key_count);
+            const std::span<real> value_sums(slopes + score_count + key_count, value_count);
+            const auto of_block = [&](const detail::query_block& block, std::ptrdiff_t key_head) {
+                const auto gradient = sizes.of_queries(dy, block.head, block.first, block.count);
+                const auto dense = [&](const real* from) { return row_major(from, block.count, block.keys); };
+                const auto drop = [&](real* from) {
+                    for (std::ptrdiff_t row = 0; dropout.drops_any() && row < block.count; ++row) {
+                        detail::drop(dropout, sizes.stream_index(options.dropout, block, row),
+                                     from + row * block.keys, block.keys);
+                    }
+                };
+                detail::multiply_scores(inner, q, k, sizes, block, probabilities, workspace);
+                for (std::ptrdiff_t row = 0; row < block.count; ++row) {
+                    const std::ptrdiff_t query = block.head * sizes.queries + block.first + row;
+                    detail::to_probabilities(kernels, detail::seen_keys<Mask, real>(mask, sizes, block, row),
+                                             probabilities + row * block.keys, block.keys,
+                                             statistics.log_sums.empty()
+                                                 ? nullptr
+                                                 : &statistics.log_sums[static_cast<std::size_t>(query)]);
+                }
+                if constexpr (wants_dq || wants_dk) {
+                    detail::multiply_matrices(inner, dropout.scale, gradient,
+                                              transposed(sizes.of_keys(v, key_head, block.keys)), 0.0,
+                                              row_major(slopes, block.count, block.keys), workspace);
+                    drop(slopes);
+                    for (std::ptrdiff_t row = 0; row < block.count; ++row) {
+                        const std::ptrdiff_t reach =
+                            detail::seen_keys<Mask, real>(mask, sizes, block, row).reach(block.keys);
+                        real* const of_row = slopes + row * block.keys;
+                        kernels.score_slopes(probabilities + row * block.keys,
+                                             static_cast<std::size_t>(reach), of_row);
+                        std::fill(of_row + reach, of_row + block.keys, real{0});
+                    }
+                }
+                if constexpr (wants_dq) {
+                    detail::multiply_matrices(
+                        inner, sizes.scale, dense(slopes), sizes.of_keys(k, key_head, block.keys), 0.0,
+                        sizes.of_queries(dq, block.head, block.first, block.count), workspace);
+                }
+                if constexpr (wants_dk) {
+                    detail::add_product(inner, sizes.scale, transposed(dense(slopes)),
+                                        sizes.of_queries(q, block.head, block.first, block.count),
+                                        key_sums.data(), workspace);
+                }
+                if constexpr (wants_dv) {
+                    drop(probabilities);
+                    detail::add_product(inner, dropout.scale, transposed(dense(probabilities)), gradient,
+                                        value_sums.data(), workspace);
+                }
+            };
+            for (std::ptrdiff_t key_head = begin; key_head < end; ++key_head) {
+                std::fill(key_sums.begin(), key_sums.end(), real{0});
+                std::fill(value_sums.begin(), value_sums.end(), real{0});
+                for (std::ptrdiff_t i = 0; i < sizes.group(); ++i) {
+                    detail::for_each_block(
+                        sizes, key_head * sizes.group() + i,
+                        [&](const detail::query_block& block) { of_block(block, key_head); });
+                }
+                if constexpr (wants_dk) {
+                    detail::write_rounded(key_sums, sizes.of_keys(dk, key_head, sizes.keys));
+                }
+                if constexpr (wants_dv) {
+                    detail::write_rounded(value_sums, sizes.of_keys(dv, key_head, sizes.keys));
+                }
+            }
+        };
+        detail::for_each_task(exec, sizes.key_count, sizes.group() * sizes.work(sizes.queries), run);
+    }
+};
+
+/// The gradients of y = scaled_dot_product_attention(q, k, v, mask), given dy = dL/dy. With the probabilities
+/// p, computed again, and g = p (dy v^T - the sum over the keys of p dy v^T): dq = scale g k,
+/// dk = scale g^T q, dv = p^T dy. The mask has no gradient.
+///
+/// Shapes: q, k, v, mask and options are those of scaled_dot_product_attention(); dy is like y, dq like q, dk
+/// like k, dv like v. Any of dq, dk and dv may be mp::ops::absent. statistics.log_sums is what the forward
+/// pass saved, or empty; saved ones spare a pass, and their rounding to float changes the probabilities by
+/// at most 2^-24 |log_sum| relatively. The gradients of queries that see no key, and of keys that nobody
+/// sees, are zero.
+///
+/// Probabilities and g stay in float, unlike on tensor cores; sums are in float, and each element of a
+/// gradient is rounded once. Values too small for the format become zero unless the loss is scaled.
+/// Precision, threads, errors and what is said there about values that are not finite are as in
+/// scaled_dot_product_attention(). Each thread works on one head of k.
+///
+/// On a GPU (<mp/nn/ops/attention/gpu.hpp>) it takes attention_backward_workspace() of the workspace: a kernel
+/// finds the logarithms of the sums and the means of p dy v^T of all queries, saved log_sums or not, and each
+/// gradient is a kernel after it whose blocks own what they write, so that the results have the same bits
+/// every time. Tensor cores take p and g rounded to the format that they multiply, as other kernels on tensor
+/// cores do: below 2^-24 in half they become zero, above 65504 infinity, which the loss scale is there for.
+/// Keys that a query does not see have no influence on g.
+template <class Policy = autocast::by_region, executor Executor = cpu, element Q, element K, element V,
+          class Mask, element DY, class DQ, class DK, class DV>
+void scaled_dot_product_attention_backward(const Executor& exec, matrix_view<Q> q, matrix_view<K> k,
+                                           matrix_view<V> v, const Mask& mask, matrix_view<DY> dy, DQ&& dq,
+                                           DK&& dk, DV&& dv, const attention_options& options = {},
+                                           const attention_statistics_of<Q>& statistics = {}) {
+    autocast::call<Policy>(scaled_dot_product_attention_backward_op{}, exec, detail::input_view(q),
+                           detail::input_view(k), detail::input_view(v), detail::input_view(mask),
+                           detail::input_view(dy), detail::output_view(dq), detail::output_view(dk),
+                           detail::output_view(dv), options, statistics);
+}
+
+}  // namespace mp::ops::inline MP_ISA_NAMESPACE

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// The heads of attention: how many there are, where they lie, and whether the operands fit.
+#pragma once
+
+#include <mp/error.hpp>
+#include <mp/executor.hpp>
+#include <mp/matrix_view.hpp>
+#include <mp/nn/ops/arguments.hpp>
+#include <mp/nn/ops/attention/options.hpp>
+#include <mp/numbers/format/operations.hpp>
+#include <mp/numbers/rules/rounded_doubles.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
+
+/// Queries of a block: its scores are one matrix of this many rows, of which every element is used while it
+/// is in the cache.
+inline constexpr std::ptrdiff_t attention_block_rows = 64;
+
+/// The block of queries [first, first + count) of a head, and the first keys, which it can see.
+struct query_block {
+    std::ptrdiff_t head;
+    std::ptrdiff_t first;
+    std::ptrdiff_t count;
+    std::ptrdiff_t keys;
+};
+
+/// The heads of all sequences, counted one sequence after the other, and what each of them is.
+struct attention_heads {
+    std::ptrdiff_t count;      ///< of q and y
+    std::ptrdiff_t key_count;  ///< of k and v
+    std::ptrdiff_t per_row;    ///< side by side in a row of q; 1 where they are stacked
+    std::ptrdiff_t keys_per_row;
+    std::ptrdiff_t queries;
+    std::ptrdiff_t keys;
+    std::ptrdiff_t head_dim;
+    std::ptrdiff_t value_head_dim;
+
+    template <class Extent>
+    static attention_heads of(const Extent& q, const Extent& k, const Extent& v,
+                              const ops::attention_options& options) {
+        const std::ptrdiff_t key_heads = options.key_heads == 0 ? options.heads : options.key_heads;
+        const bool stacked = options.layout == ops::head_layout::stacked;
+        const std::ptrdiff_t sequences = stacked ? 1 : options.batch;
+        return {sequences * options.heads,
+                sequences * key_heads,
+                stacked ? 1 : options.heads,
+                stacked ? 1 : key_heads,
+                q.rows / (stacked ? options.heads : options.batch),
+                k.rows / (stacked ? key_heads : options.batch),
+                q.columns / (stacked ? 1 : options.heads),
+                v.columns / (stacked ? 1 : key_heads)};
+    }
+
+    /// Heads of q that share one of k and v.
+    [[nodiscard]] std::ptrdiff_t group() const { return count / key_count; }
+    /// The rows [first, first + length) of a head in a matrix like q (or y).
+    template <class Value>
+    [[nodiscard]] matrix_view<Value> of_queries(matrix_view<Value> like_q, std::ptrdiff_t head,
+                                                std::ptrdiff_t first, std::ptrdiff_t length) const {
+        const std::ptrdiff_t width = like_q.columns / per_row;
+        return like_q.block(head / per_row * queries + first, head % per_row * width, length, width);
+    }
+    /// The first `length` rows of a head in a matrix like k (or v).
+    template <class Value>
+    [[nodiscard]] matrix_view<Value> of_keys(matrix_view<Value> like_k, std::ptrdiff_t key_head,
+                                             std::ptrdiff_t length) const {
+        const std::ptrdiff_t width = like_k.columns / keys_per_row;
+        return like_k.block(key_head / keys_per_row * keys, key_head % keys_per_row * width, length, width);
+    }
+};
+
+/// The heads, and what a query of them sees.
+struct attention_sizes : attention_heads {
+    double scale;
+    bool causal;
+    std::ptrdiff_t earlier_keys;  ///< that a causal mask lets the first query see
+
+    /// A scale that is not given is rounded to float, unless the operands are doubles.
+    template <class Q, class K, class V>
+    attention_sizes(matrix_view<Q> q, matrix_view<K> k, matrix_view<V> v,
+                    const ops::attention_options& options)
+        : attention_heads(attention_heads::of(extent_of(q), extent_of(k), extent_of(v), options)),
+          scale(as<double>(
+              options.scale
+                  ? as<arithmetic_type<Q, K, V>>(*options.scale)
+                  : as<arithmetic_type<Q, K, V>>(double_divide(
+                        1.0, double_sqrt(static_cast<double>((std::max<std::ptrdiff_t>)(head_dim, 1))))))),
+          causal(options.causal),
+          earlier_keys(options.alignment == ops::causal_alignment::last_key ? keys - queries : 0) {}
+
+    /// Keys that the first `end` queries can see.
+    [[nodiscard]] std::ptrdiff_t keys_before(std::ptrdiff_t end) const {
+        return causal ? (std::max<std::ptrdiff_t>)((std::min)(keys, end + earlier_keys), 0) : keys;
+    }
+    [[nodiscard]] query_block block(std::ptrdiff_t head, std::ptrdiff_t first) const {
+        const std::ptrdiff_t rows = (std::min)(attention_block_rows, queries - first);
+        return {head, first, rows, keys_before(first + rows)};
+    }
+    /// Of the first key of a query of a block in the stream of dropout's bits.
+    [[nodiscard]] std::uint64_t stream_index(const ops::dropout_options& dropout, const query_block& block,
+                                             std::ptrdiff_t row) const {
+        const auto query = static_cast<std::uint64_t>(block.head * queries + block.first + row);
+        return dropout_offset(dropout) + query * static_cast<std::uint64_t>(keys);
+    }
+    [[nodiscard]] std::ptrdiff_t work(std::ptrdiff_t rows) const {
+        return rows * keys * (head_dim + value_head_dim);
+    }
+};
+
+/// Calls f(block) for each block of a head.
+template <class Function>
+void for_each_block(const attention_sizes& sizes, std::ptrdiff_t head, Function f) {
+    for (std::ptrdiff_t first = 0; first < sizes.queries; first += attention_block_rows) {
+        f(sizes.block(head, first));
+    }
+}
+
+/// Throws unless `divisor` divides `value`.
+inline void check_multiple(std::string_view function, std::string_view argument, std::ptrdiff_t value,
+                           std::string_view divisor_name, std::ptrdiff_t divisor) {
+    if (value % divisor == 0) return;
+    throw_argument(
+        function, argument, value,
+        "must be a multiple of " + std::string(divisor_name) + ", which is " + error_text(divisor));
+}
+
+inline void check_attention_options(std::string_view function, const ops::attention_options& options) {
+    if (options.heads < 1) throw_argument(function, "options.heads", options.heads, "must be at least 1");
+    if (options.batch < 1) throw_argument(function, "options.batch", options.batch, "must be at least 1");
+    if (options.layout == ops::head_layout::stacked && options.batch != 1) {
+        throw_argument(function, "options.batch", options.batch,
+                       "must be 1 where heads are stacked; options.heads are those of all sequences then");
+    }
+    if (options.key_heads < 0) {
+        throw_argument(function, "options.key_heads", options.key_heads, "must not be negative");
+    }
+    if (options.key_heads != 0) {
+        check_multiple(function, "options.heads", options.heads, "options.key_heads", options.key_heads);
+    }
+    if (options.scale && !isfinite(*options.scale)) {
+        throw_argument(function, "options.scale", *options.scale, "must be finite");
+    }
+    check_dropout_probability(function, "options.dropout.probability", options.dropout.probability);
+}
+
+/// Checks the inputs, and that what is like y (of which `y` is the name) fits them.
+template <class Executor, class Mask>
+void check_attention(std::string_view function, const Executor& exec, const named_operand& q,
+                     const named_operand& k, const named_operand& v, const Mask& mask, const named_operand& y,
+                     const named_operand& log_sums, const ops::attention_options& options) {
+    check_executor(function, exec);
+    check_attention_options(function, options);
+    check_operand(function, q);
+    check_operand(function, k);
+    check_operand(function, v);
+    const std::ptrdiff_t key_heads = options.key_heads == 0 ? options.heads : options.key_heads;
+    const bool stacked = options.layout == ops::head_layout::stacked;
+    if (stacked) {
+        check_multiple(function, "q.rows", q.extent.rows, "options.heads", options.heads);
+        check_multiple(function, "k.rows", k.extent.rows,
+                       options.key_heads == 0 ? "options.heads" : "options.key_heads", key_heads);
+    } else {
+        check_multiple(function, "q.rows", q.extent.rows, "options.batch", options.batch);
+        check_multiple(function, "k.rows", k.extent.rows, "options.batch", options.batch);
+        check_multiple(function, "q.columns", q.extent.columns, "options.heads", options.heads);
+        check_multiple(function, "v.columns", v.extent.columns,
+                       options.key_heads == 0 ? "options.heads" : "options.key_heads", key_heads);
+    }
+    const auto heads = attention_heads::of(q.extent, k.extent, v.extent, options);
+    if (stacked || key_heads == options.heads) {
+        check_shape(function, k, k.extent.rows, "k.rows", q.extent.columns, "q.columns");
+    } else {
+        check_shape(function, k, k.extent.rows, "k.rows", key_heads * heads.head_dim,
+                    "options.key_heads * q.columns / options.heads");
+    }
+    check_shape(function, v, k.extent.rows, "k.rows", v.extent.columns, "v.columns");
+    if constexpr (!std::is_same_v<Mask, ops::absent_t>) {
+        const named_operand added = named("mask", mask);
+        const std::ptrdiff_t all = heads.count * heads.queries;
+        check_operand(function, added);
+        if (added.extent.rows != heads.queries && added.extent.rows != all) {
+            throw_argument(function, "mask.rows", added.extent.rows,
+                           stacked ? "must be q.rows / options.heads, which is " + error_text(heads.queries) +
+                                         ", or q.rows, which is " + error_text(all)
+                                   : "must be q.rows / options.batch, which is " + error_text(heads.queries) +
+                                         ", or q.rows * options.heads, which is " + error_text(all));
+        }
+        check_equal_sizes(function, "mask.columns", added.extent.columns,
+                          stacked ? "k.rows / options.heads" : "k.rows / options.batch", heads.keys);
+    }
+    if (stacked) {
+        check_shape(function, y, q.extent.rows, "q.rows", v.extent.columns, "v.columns");
+    } else {
+        check_shape(
+            function, y, q.extent.rows, "q.rows", options.heads * heads.value_head_dim,
+            key_heads == options.heads ? "v.columns" : "options.heads * v.columns / options.key_heads");
+    }
+    if (!log_sums.extent.empty()) {
+        check_size(function, log_sums, heads.count * heads.queries,
+                   stacked ? "q.rows" : "q.rows * options.heads");
+    }
+}
+
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE

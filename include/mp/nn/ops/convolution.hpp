@@ -1,0 +1,415 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// The convolution of images, forward and backward, as a matrix product with the patches of the images.
+#pragma once
+
+#include <mp/arrays/array/parallel.hpp>
+#include <mp/base/parallel.hpp>
+#include <mp/error.hpp>
+#include <mp/executor.hpp>
+#include <mp/gemm.hpp>
+#include <mp/nn/autocast/dispatch.hpp>
+#include <mp/nn/ops/arguments.hpp>
+#include <mp/nn/ops/convolution/patches.hpp>
+#include <mp/nn/ops/convolution/products.hpp>
+#include <mp/nn/ops/matrix_operand.hpp>
+#include <mp/nn/ops/product.hpp>
+#include <mp/numbers/rules/rounded_doubles.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <span>
+#include <string_view>
+#include <type_traits>
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
+
+/// Elements [first, first + count) of a row that lie next to each other: in the matrix itself, or copied.
+template <class Value>
+class row_reader {
+public:
+    row_reader(const cpu& exec, matrix_view<const Value> view, std::ptrdiff_t count)
+        : view_(view),
+          copy_(exec, view.column_stride() == 1 ? 0 : static_cast<std::size_t>(count)),
+          count_(count) {}
+
+    const Value* operator()(std::ptrdiff_t row, std::ptrdiff_t first) const {
+        if (view_.column_stride() == 1) return &view_(row, first);
+        for (std::ptrdiff_t i = 0; i < count_; ++i) copy_.data()[i] = view_(row, first + i);
+        return copy_.data();
+    }
+
+private:
+    matrix_view<const Value> view_;
+    staging_buffer<Value> copy_;
+    std::ptrdiff_t count_;
+};
+
+/// Names convolve() and convolve_backward(), which <mp/nn/ops/convolution/gpu.hpp> has.
+struct convolution_function {};
+
+/// The shapes of x, w and of the result of a convolution, of which `y` is the name. The views of x and w are
+/// checked here.
+inline void check_convolution(std::string_view function, const named_operand& x, const named_operand& w,
+                              const named_operand& y, const ops::conv2d_geometry& geometry) {
+    geometry.check(function);
+    check_operand(function, x);
+    check_equal_sizes(function, "x.columns", x.extent.columns,
+                      "geometry.channels * geometry.height * geometry.width", geometry.image_size());
+    check_operand(function, w);
+    if (w.extent.rows % geometry.groups != 0) {
+        throw_argument(function, "w.rows", w.extent.rows,
+                       "must be a multiple of geometry.groups, which is " + error_text(geometry.groups));
+    }
+    check_equal_sizes(function, "w.columns", w.extent.columns,
+                      "geometry.channels / geometry.groups * the cells of the kernel", geometry.patch_size());
+    if (w.extent.rows > 0) {
+        check_image_product(function, "w.rows", w.extent.rows, geometry.output_positions());
+    }
+    check_shape(function, y, x.extent.rows, "x.rows", w.extent.rows * geometry.output_positions(),
+                "w.rows * the output positions of geometry");
+}
+
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+
+namespace mp::ops::inline MP_ISA_NAMESPACE {
+
+/// Tag of conv2d(): a matrix product, so in the low precision of the policy.
+struct conv2d_op {
+    static constexpr std::string_view name = "conv2d";
+    static constexpr auto category = op_category::lower_precision;
+    static constexpr bool computes_in_float = true;
+    static constexpr std::array<std::string_view, 6> argument_names = {"exec", "x", "w",
+                                                                       "b",    "y", "geometry"};
+    static constexpr std::array<std::string_view, 5> known_as = {
+        "convolution", "_convolution", "cudnn_convolution", "Conv2D", "Convolution"};
+    static constexpr std::array<std::string_view, 2> product_operands = {"x", "w"};
+
+    static void validate(const auto& exec, const auto& x, const auto& w, const auto& b, const auto& y,
+                         const conv2d_geometry& geometry) {
+        constexpr std::string_view function = "mp::ops::conv2d";
+        detail::check_executor(function, exec);
+        const auto input = detail::named("x", x);
+        const auto weights = detail::named("w", w);
+        const auto bias = detail::named("b", b);
+        const auto output = detail::named("y", y);
+        detail::check_convolution(function, input, weights, output, geometry);
+        if constexpr (!std::is_same_v<decltype(b), const absent_t&>) {
+            detail::check_size(function, bias, weights.extent.rows, "w.rows");
+        }
+        for (const auto& operand : {input, weights, bias}) detail::check_separate(function, output, operand);
+    }
+
+    /// Of one image and group; with the output channels as rows.
+    static autocast::product_size product(const auto&, const auto&, const auto& w, const auto&, const auto&,
+                                          const conv2d_geometry& geometry) {
+        return {w.rows / geometry.groups, geometry.output_positions(), geometry.patch_size()};
+    }
+
+    template <gpu_executor Executor, element X, element W, class Bias, element Y>
+    void operator()(const Executor& exec, matrix_view<const X> x, matrix_view<const W> w, const Bias& b,
+                    matrix_view<Y> y, const conv2d_geometry& geometry) const {
+        convolve(detail::convolution_function{}, exec, x, w, b, y, geometry);
+    }
+    template <element X, element W, class Bias, element Y>
+    void operator()(cpu exec, matrix_view<const X> x, matrix_view<const W> w, const Bias& b, matrix_view<Y> y,
+                    const conv2d_geometry& geometry) const {
+        const std::ptrdiff_t patch = geometry.patch_size();
+        const std::ptrdiff_t positions = geometry.output_positions();
+        const std::ptrdiff_t channels = w.rows / geometry.groups;  // of the output, in a group
+        const std::ptrdiff_t image = geometry.image_size() / geometry.groups;
+        const bool dense = y.column_stride() == 1;
+        if (channels == 0) return;
+        if constexpr (!detail::any_double<X, W, Bias, Y>) {
+            const instruction_set isa = detail::isa_of(name, exec);
+            if (isa != instruction_set::portable) {
+                return detail::convolve_packed(
+                    exec, isa, x, w, y, geometry,
+                    [&]([[maybe_unused]] std::ptrdiff_t first, [[maybe_unused]] std::ptrdiff_t count) {
+                        if constexpr (std::is_same_v<Bias, absent_t>) {
+                            return identity_epilogue{};
+                        } else {
+                            return bias_per_row(
+                                b.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count)));
+                        }
+                    });
+            }
+        }
+        const auto run = [&](cpu inner, std::ptrdiff_t begin, std::ptrdiff_t end) {
+            const mp::workspace::frame frame(inner.workspace);
+            gemm_workspace workspace;
+            const detail::row_reader<X> read(inner, x, image);
+            const detail::staging_buffer<X> patches(inner, static_cast<std::size_t>(patch * positions));
+            const detail::staging_buffer<Y> copy(inner,
+                                                 dense ? 0 : static_cast<std::size_t>(channels * positions));
+            for (std::ptrdiff_t n = begin; n < end; ++n) {
+                for (std::ptrdiff_t group = 0; group < geometry.groups; ++group) {
+                    const std::ptrdiff_t first = group * channels * positions;
+                    detail::unfold_image(geometry, read(n, group * image), patches.data());
+                    const auto result = row_major(dense ? &y(n, first) : copy.data(), channels, positions);
+                    const auto weights = w.block(group * channels, 0, channels, patch);
+                    const auto cells = row_major(static_cast<const X*>(patches.data()), patch, positions);
+                    const auto product = [&](const auto& epilogue) {
+                        if (inner.workspace == nullptr) {
+                            gemm(inner, 1.0F, weights, cells, 0.0F, result, epilogue, workspace);
+                        } else {
+                            gemm(inner, 1.0F, weights, cells, 0.0F, result, epilogue);
+                        }
+                    };
+                    if constexpr (detail::any_double<X, W, Bias, Y>) {
+                        const auto ending = [&](double value, [[maybe_unused]] std::ptrdiff_t channel,
+                                                std::ptrdiff_t /*position*/) {
+                            if constexpr (std::is_same_v<Bias, absent_t>) {
+                                return value;
+                            } else {
+                                const auto at = static_cast<std::size_t>(group * channels + channel);
+                                return detail::double_add(value, detail::as<double>(b[at]));
+                            }
+                        };
+                        detail::product_in_double(inner, 1.0, weights, cells, 0.0, result, ending);
+                    } else if constexpr (std::is_same_v<Bias, absent_t>) {
+                        product(identity_epilogue{});
+                    } else {
+                        product(bias_per_row(b.subspan(static_cast<std::size_t>(group * channels),
+                                                       static_cast<std::size_t>(channels))));
+                    }
+                    if (dense) continue;
+                    for (std::ptrdiff_t i = 0; i < channels * positions; ++i)
+                        y(n, first + i) = copy.data()[i];
+                }
+            }
+        };
+        detail::for_each_task(exec, x.rows, patch * positions * w.rows, run);
+    }
+};
+
+/// y = the convolution of the images x with the kernels w, plus b: for each image, output channel o and place
+/// (i, j),
+///
+///     y(o, i, j) = b(o) + sum over c, r, s of w(o, c, r, s) x(c, i * stride.height + r * dilation.height -
+///                  padding.height, j * stride.width + s * dilation.width - padding.width)
+///
+/// where cells outside of the image are zero and c runs over the channels of the group of o. (What signal
+/// processing calls a convolution runs through w backwards; networks do not.)
+///
+/// Shapes: x is batch x (channels * height * width), one image a row as conv2d_geometry says; w is
+/// out_channels x (channels / groups * kernel.height * kernel.width), in the order (channel, line, column); y
+/// is batch x (out_channels * output height * output width). They are matrix views in any storage order with
+/// any leading dimension; row-major ones are the fast ones, others are copied image by image. b is a
+/// contiguous range of out_channels elements, or mp::ops::absent. Formats are any mp::ops::element, in any
+/// mix. geometry.output_size() gives the output height and width. out_channels is a multiple of groups, and
+/// output channels [k * out_channels / groups, (k + 1) * out_channels / groups) read the k-th part of the
+/// channels.
+///
+/// w may be mp::autocast::cached(view, version), as in linear().
+///
+/// Policy decides the precision: by default the calling thread's autocast region, else a policy type such as
+/// mp::autocast::fp16. Under a low precision x, w and b are rounded to it, and so is y, whatever the format
+/// of the memory it is written to. Sums are those of mp::gemm in float, in the order of w, bias included;
+/// each element of y is rounded once. Infinity or NaN in a kernel that lies over the padding gives NaN there,
+/// since 0 * infinity is NaN. The results do not depend on the number of threads. Each thread holds one
+/// group of one image with its padding, or of several small ones, of 4 MiB in all (on processors without vectors,
+/// and for doubles, the patches of one).
+///
+/// On a GPU (<mp/nn/ops/convolution/gpu.hpp>) it takes conv2d_workspace() of the workspace, for the patches of
+/// as many images as fit into 64 MiB, and multiplies these images at once, a group at a time: sums are those
+/// of mp::gemm on the device, in tensor cores where x and w are both of half, of bfloat16, of tfloat32 or of
+/// one format of 8 bits, else of floats. The bits depend neither on the batch nor on how many images that
+/// are.
+///
+/// Throws argument_error for a geometry that has no output (conv2d_geometry::check), shapes that do not fit,
+/// invalid views and a y that overlaps an input; y is then unchanged.
+template <class Policy = autocast::by_region, executor Executor = cpu, element X, matrix_argument W,
+          class Bias, matrix_result Y>
+void conv2d(const Executor& exec, matrix_view<X> x, const W& w, const Bias& b, const Y& y,
+            const conv2d_geometry& geometry) {
+    autocast::call<Policy>(conv2d_op{}, exec, detail::input_view(x), detail::input_view(w),
+                           detail::input_view(b), detail::output_view(y), geometry);
+}
+
+/// Tag of conv2d_backward(): matrix products, so in the low precision of the policy.
+struct conv2d_backward_op {
+    static constexpr std::string_view name = "conv2d_backward";
+    static constexpr auto category = op_category::lower_precision;
+    static constexpr bool computes_in_float = true;
+    using forward_op = conv2d_op;
+    static constexpr std::array<std::string_view, 8> argument_names = {"exec", "x",  "w",  "dy",
+                                                                       "dx",   "dw", "db", "geometry"};
+    static constexpr std::array<std::string_view, 3> product_operands = {"x", "w", "dy"};
+    /// TensorFlow has a node for dx and one for dw.
+    static constexpr std::array<std::string_view, 3> known_as = {
+        "convolution_backward", "Conv2DBackpropInput", "Conv2DBackpropFilter"};
+
+    static void validate(const auto& exec, const auto& x, const auto& w, const auto& dy, const auto& dx,
+                         const auto& dw, const auto& db, const conv2d_geometry& geometry) {
+        constexpr std::string_view function = "mp::ops::conv2d_backward";
+        detail::check_executor(function, exec);
+        const auto input = detail::named("x", x);
+        const auto weights = detail::named("w", w);
+        const auto gradient = detail::named("dy", dy);
+        const detail::named_operand results[] = {detail::named("dx", dx), detail::named("dw", dw),
+                                                 detail::named("db", db)};
+        detail::check_convolution(function, input, weights, gradient, geometry);
+        if constexpr (!std::is_same_v<decltype(dx), const absent_t&>) {
+            detail::check_shape(function, results[0], input.extent.rows, "x.rows", input.extent.columns,
+                                "x.columns");
+        }
+        if constexpr (!std::is_same_v<decltype(dw), const absent_t&>) {
+            detail::check_shape(function, results[1], weights.extent.rows, "w.rows", weights.extent.columns,
+                                "w.columns");
+        }
+        if constexpr (!std::is_same_v<decltype(db), const absent_t&>) {
+            detail::check_size(function, results[2], weights.extent.rows, "w.rows");
+        }
+        for (int i = 0; i < 3; ++i) {
+            for (const auto& operand : {input, weights, gradient}) {
+                detail::check_separate(function, results[i], operand);
+            }
+            for (int j = 0; j < i; ++j) detail::check_separate(function, results[i], results[j]);
+        }
+    }
+
+    template <gpu_executor Executor, element X, element W, element DY, class DX, class DW, class DB>
+    void operator()(const Executor& exec, matrix_view<const X> x, matrix_view<const W> w,
+                    matrix_view<const DY> dy, const DX& dx, const DW& dw, const DB& db,
+                    const conv2d_geometry& geometry) const {
+        convolve_backward(detail::convolution_function{}, exec, x, w, dy, dx, dw, db, geometry);
+    }
+    template <element X, element W, element DY, class DX, class DW, class DB>
+    void operator()(cpu exec, matrix_view<const X> x, matrix_view<const W> w, matrix_view<const DY> dy,
+                    const DX& dx, const DW& dw, const DB& db, const conv2d_geometry& geometry) const {
+        if constexpr (!std::is_same_v<DX, absent_t>) write_dx(exec, w, dy, dx, geometry);
+        if constexpr (!std::is_same_v<DW, absent_t>) write_dw(exec, x, dy, dw, geometry);
+        if constexpr (!std::is_same_v<DB, absent_t>) write_db(exec, dy, db, geometry.output_positions());
+    }
+
+private:
+    template <class W, class DY, class DX>
+    static void write_dx(cpu exec, matrix_view<const W> w, matrix_view<const DY> dy, matrix_view<DX> dx,
+                         const conv2d_geometry& geometry) {
+        const std::ptrdiff_t patch = geometry.patch_size();
+        const std::ptrdiff_t positions = geometry.output_positions();
+        const std::ptrdiff_t channels = w.rows / geometry.groups;
+        const std::ptrdiff_t image = geometry.image_size() / geometry.groups;
+        using real = detail::arithmetic_type<W, DY, DX>;
+        if constexpr (!detail::any_double<W, DY, DX>) {
+            if (channels > 0 && detail::can_turn(geometry)) {
+                const detail::staging_buffer<W> turned(exec, static_cast<std::size_t>(w.rows * w.columns));
+                detail::turn_kernels(w, geometry, turned.data());
+                const std::ptrdiff_t columns = channels * geometry.kernel.height * geometry.kernel.width;
+                return conv2d_op{}(
+                    exec, dy, row_major(static_cast<const W*>(turned.data()), geometry.channels, columns),
+                    absent, dx, detail::turned_geometry(geometry, w.rows));
+            }
+        }
+        const auto run = [&](cpu inner, std::ptrdiff_t begin, std::ptrdiff_t end) {
+            const mp::workspace::frame frame(inner.workspace);
+            gemm_workspace workspace;
+            const detail::row_reader<DY> read(inner, dy, channels * positions);
+            const detail::staging_buffer<real> patches(inner, static_cast<std::size_t>(patch * positions));
+            const detail::staging_buffer<real> sums(inner, static_cast<std::size_t>(image));
+            for (std::ptrdiff_t n = begin; n < end; ++n) {
+                for (std::ptrdiff_t group = 0; group < geometry.groups; ++group) {
+                    std::fill_n(sums.data(), image, real{0});
+                    if (channels > 0) {
+                        detail::multiply_matrices(
+                            inner, 1.0, transposed(w.block(group * channels, 0, channels, patch)),
+                            row_major(read(n, group * channels * positions), channels, positions), 0.0,
+                            row_major(patches.data(), patch, positions),
+                            inner.workspace == nullptr ? &workspace : nullptr);
+                        detail::fold_patches<real>(geometry, patches.data(), sums.data());
+                    }
+                    for (std::ptrdiff_t i = 0; i < image; ++i) {
+                        dx(n, group * image + i) = detail::as<DX>(sums.data()[i]);
+                    }
+                }
+            }
+        };
+        detail::for_each_task(exec, dx.rows, patch * positions * w.rows, run);
+    }
+
+    /// One image after the other, since they add to the same sums.
+    template <class X, class DY, class DW>
+    static void write_dw(cpu exec, matrix_view<const X> x, matrix_view<const DY> dy, matrix_view<DW> dw,
+                         const conv2d_geometry& geometry) {
+        const std::ptrdiff_t patch = geometry.patch_size();
+        const std::ptrdiff_t positions = geometry.output_positions();
+        const std::ptrdiff_t channels = dw.rows / geometry.groups;
+        const std::ptrdiff_t image = geometry.image_size() / geometry.groups;
+        if (channels == 0) return;
+        if constexpr (!detail::any_double<X, DY, DW>) {
+            const instruction_set isa = detail::isa_of(name, exec);
+            if (isa != instruction_set::portable && x.rows > 0 && detail::suits_rows_of_cells(channels)) {
+                return detail::write_packed_dw(exec, isa, x, dy, dw, geometry);
+            }
+        }
+        using real = detail::arithmetic_type<X, DY, DW>;
+        const detail::staging_buffer<real> sums(exec, static_cast<std::size_t>(dw.rows * patch));
+        std::fill_n(sums.data(), dw.rows * patch, real{0});
+        const auto totals = row_major(sums.data(), dw.rows, patch);
+        gemm_workspace workspace;
+        const detail::row_reader<X> read_x(exec, x, image);
+        const detail::row_reader<DY> read_dy(exec, dy, channels * positions);
+        const detail::staging_buffer<X> patches(exec, static_cast<std::size_t>(patch * positions));
+        for (std::ptrdiff_t n = 0; n < x.rows; ++n) {
+            for (std::ptrdiff_t group = 0; group < geometry.groups; ++group) {
+                detail::unfold_image(geometry, read_x(n, group * image), patches.data());
+                detail::multiply_matrices(
+                    exec, 1.0, row_major(read_dy(n, group * channels * positions), channels, positions),
+                    transposed(row_major(static_cast<const X*>(patches.data()), patch, positions)), 1.0,
+                    totals.block(group * channels, 0, channels, patch),
+                    exec.workspace == nullptr ? &workspace : nullptr);
+            }
+        }
+        for (std::ptrdiff_t r = 0; r < dw.rows; ++r) {
+            for (std::ptrdiff_t c = 0; c < patch; ++c) dw(r, c) = detail::as<DW>(totals(r, c));
+        }
+    }
+
+    template <class DY, class DB>
+    static void write_db(cpu exec, matrix_view<const DY> dy, std::span<DB> db, std::ptrdiff_t positions) {
+        const auto work = static_cast<std::size_t>((std::max<std::ptrdiff_t>)(dy.rows * positions, 1));
+        detail::parallel_arithmetic(
+            exec, db.size(), 1 + 16384 / work, [&](std::size_t begin, std::size_t end) {
+                for (std::size_t channel = begin; channel < end; ++channel) {
+                    const std::ptrdiff_t first = static_cast<std::ptrdiff_t>(channel) * positions;
+                    detail::rounded_doubles<1> sum = 0.0;
+                    for (std::ptrdiff_t n = 0; n < dy.rows; ++n) {
+                        for (std::ptrdiff_t i = 0; i < positions; ++i) {
+                            sum += detail::as<double>(dy(n, first + i));
+                        }
+                    }
+                    db[channel] = detail::as<DB>(sum.value());
+                }
+            });
+    }
+};
+
+/// The gradients of y = conv2d(x, w, b), given dy = dL/dy.
+///
+/// Shapes: x, w, dy (like y) and geometry are those of conv2d(); dx is like x, dw like w, and db has
+/// out_channels elements. Any of dx, dw and db may be mp::ops::absent, and is then not computed.
+///
+/// Each gradient is written in the format of its memory, or of the low precision that Policy computes in,
+/// rounded once. An element of dx is the float sum, over the cells of the kernel, of float sums over the
+/// output channels, or, where the kernel moves by single cells and a group has 8 channels or more, one float sum
+/// over channels and cells, in which infinity or NaN in a kernel over the padding of dy gives NaN, as in
+/// conv2d(); one of dw the float sum, image after image, of float sums over the positions; one of db a
+/// sum in double. Values too small for the format become zero unless the loss is scaled. Precision, threads
+/// and errors are as in conv2d(). Threads share the images for dx and
+/// the cells of the kernels for dw.
+///
+/// On a GPU it takes conv2d_backward_workspace(); sums are in the first order said above, products those of
+/// conv2d(), and an element of db is a sum of 48 bits, rounded to float and from there to its format. No sum
+/// is atomic: the results have the same bits every time.
+template <class Policy = autocast::by_region, executor Executor = cpu, element X, matrix_argument W,
+          element DY, class DX, class DW, class DB>
+void conv2d_backward(const Executor& exec, matrix_view<X> x, const W& w, matrix_view<DY> dy, DX&& dx, DW&& dw,
+                     DB&& db, const conv2d_geometry& geometry) {
+    autocast::call<Policy>(conv2d_backward_op{}, exec, detail::input_view(x), detail::input_view(w),
+                           detail::input_view(dy), detail::output_view(dx), detail::output_view(dw),
+                           detail::output_view(db), geometry);
+}
+
+}  // namespace mp::ops::inline MP_ISA_NAMESPACE

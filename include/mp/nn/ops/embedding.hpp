@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// Rows of a table chosen by integers, and the gradient of the table.
+#pragma once
+
+#include <mp/arrays/array/for_each_element.hpp>
+#include <mp/arrays/array/parallel.hpp>
+#include <mp/arrays/array/staging_buffer.hpp>
+#include <mp/base/contiguous.hpp>
+#include <mp/base/parallel.hpp>
+#include <mp/error.hpp>
+#include <mp/executor.hpp>
+#include <mp/nn/autocast/dispatch.hpp>
+#include <mp/nn/ops/arguments.hpp>
+#include <mp/nn/ops/matrix_operand.hpp>
+#include <mp/numbers/rules/elementwise.hpp>
+#include <mp/numbers/simd/processor.hpp>
+
+#include <algorithm>
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <cstring>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace mp::ops::inline MP_ISA_NAMESPACE {
+
+struct embedding_options {
+    /// An index whose row of the table is not trained, as it only fills sequences up: its gradient is zero.
+    std::optional<std::ptrdiff_t> padding_index = std::nullopt;
+};
+
+}  // namespace mp::ops::inline MP_ISA_NAMESPACE
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
+
+/// Checks that every index is a row of the table, of which `table` is the name; those in the memory of a GPU
+/// are not read.
+template <gpu_executor Executor, class Index>
+void check_indices(std::string_view function, const Executor& /*exec*/, const named_operand& table,
+                   std::span<const Index> indices) {
+    check_operand(function, {"indices", extent_of(indices)});
+    if (!indices.empty() && table.extent.rows == 0) {
+        throw_argument(function, std::string(table.name) + ".rows", 0, "must be at least 1");
+    }
+}
+template <class Index>
+void check_indices(std::string_view function, const cpu& /*exec*/, const named_operand& table,
+                   std::span<const Index> indices) {
+    check_operand(function, {"indices", extent_of(indices)});
+    for (std::size_t i = 0; i < indices.size(); ++i) {
+        if (!std::cmp_less(indices[i], 0) && std::cmp_less(indices[i], table.extent.rows)) continue;
+        const std::string table_name(table.name);
+        if (table.extent.rows == 0) throw_argument(function, table_name + ".rows", 0, "must be at least 1");
+        throw_argument(function, "indices[" + error_text(i) + "]", indices[i],
+                       "must be a row of " + table_name + ", from 0 to " + error_text(table.extent.rows - 1));
+    }
+}
+
+/// Row `to` of y = row `from` of the table, rounded once where the formats differ; then `room` is for a row
+/// of floats (or doubles).
+template <class Table, class Y, class Real>
+void copy_row(matrix_view<const Table> table, std::ptrdiff_t from, matrix_view<Y> y, std::ptrdiff_t to,
+              Real* room) {
+    if constexpr (!std::same_as<Table, Y>) {
+        put_row(floats_of_row(table, from, room), y, to);
+    } else if (y.columns > 0 && table.column_stride() == 1 && y.column_stride() == 1) {
+        std::memcpy(y.data + to * y.row_stride(), table.data + from * table.row_stride(),
+                    static_cast<std::size_t>(y.columns) * sizeof(Y));
+    } else {
+        for (std::ptrdiff_t c = 0; c < y.columns; ++c) y(to, c) = table(from, c);
+    }
+}
+
+/// The occurrences of each value among the indices, in ascending order: those of row r are
+/// occurrences[starts[r]] to occurrences[starts[r + 1]], the end excluded.
+class index_occurrences {
+public:
+    template <class Index>
+    index_occurrences(const cpu& exec, std::span<const Index> indices, std::size_t rows)
+        : starts_memory_(exec, rows + 1), occurrences_memory_(exec, indices.size()) {
+        // next[r] is where the next occurrence of row r goes: from the start of the row to that of the row behind.
+        std::size_t* const next = starts_memory_.data() + 1;
+        std::fill_n(starts_memory_.data(), rows + 1, std::size_t{0});
+        for (const Index index : indices) {
+            if (static_cast<std::size_t>(index) + 1 < rows) ++next[static_cast<std::size_t>(index) + 1];
+        }
+        for (std::size_t row = 1; row < rows; ++row) next[row] += next[row - 1];
+        for (std::size_t i = 0; i < indices.size(); ++i) {
+            occurrences_memory_.data()[next[static_cast<std::size_t>(indices[i])]++] =
+                static_cast<std::ptrdiff_t>(i);
+        }
+        starts = starts_memory_.data();
+        occurrences = occurrences_memory_.data();
+    }
+    index_occurrences(const index_occurrences&) = delete;
+    index_occurrences& operator=(const index_occurrences&) = delete;
+    ~index_occurrences() = default;
+
+    const std::size_t* starts = nullptr;
+    const std::ptrdiff_t* occurrences = nullptr;
+
+private:
+    staging_buffer<std::size_t> starts_memory_;
+    staging_buffer<std::ptrdiff_t> occurrences_memory_;
+};
+
+/// Names the walks over rows that indices choose, for gather_rows() and add_rows().
+struct table_rows {};
+
+/// y = the rows of the table that the indices choose, on the CPU; on a GPU the function of this name in
+/// <mp/nn/ops/embedding/gpu.hpp>.
+template <class Table, class Index, class Y>
+void gather_rows(table_rows, const cpu& exec, matrix_view<const Table> table, std::span<const Index> indices,
+                 matrix_view<Y> y) {
+    const std::size_t grain = 1 + 65536 / static_cast<std::size_t>((std::max<std::ptrdiff_t>)(y.columns, 1));
+    thread_buffers<arithmetic_type<Table, Y>> buffers(
+        exec, std::same_as<Table, Y> ? 0 : static_cast<std::size_t>(y.columns));
+    parallel_arithmetic(exec, indices.size(), grain, [&](std::size_t begin, std::size_t end) {
+        auto* const room = buffers.take();
+        for (std::size_t i = begin; i < end; ++i) {
+            copy_row(table, static_cast<std::ptrdiff_t>(indices[i]), y, static_cast<std::ptrdiff_t>(i), room);
+        }
+    });
+}
+
+/// Row r of dtable = the sum of the rows i of dy with indices[i] == r, or that added to it; nothing for row
+/// `padding`, which is negative where there is none. On the CPU; on a GPU the function of this name in
+/// <mp/nn/ops/embedding/gpu.hpp>.
+template <class Index, class DY, class Written>
+void add_rows(table_rows, const cpu& exec, std::span<const Index> indices, matrix_view<const DY> dy,
+              matrix_view<Written> dtable, bool adds, std::ptrdiff_t padding) {
+    using real = arithmetic_type<DY, Written>;
+    const auto rows = static_cast<std::size_t>(dtable.rows);
+    const auto columns = static_cast<std::size_t>(dtable.columns);
+    const index_occurrences chosen(exec, indices, rows);
+    const instruction_set isa = best_instruction_set();
+    // A row is written, and takes part in as many sums as there are indices, in the mean.
+    const std::size_t work = columns * (1 + indices.size() / (std::max<std::size_t>)(rows, 1));
+    thread_buffers<real> buffers(exec, 2 * columns);
+    parallel_arithmetic(
+        exec, rows, 1 + 16384 / (std::max<std::size_t>)(work, 1), [&](std::size_t begin, std::size_t end) {
+            real* const room = buffers.take();
+            real* const sum = room + columns;
+            for (std::size_t i = begin; i < end; ++i) {
+                const auto row = static_cast<std::ptrdiff_t>(i);
+                const bool trained = row != padding;
+                if (adds && (!trained || chosen.starts[i] == chosen.starts[i + 1])) continue;
+                real* const to = adds ? sum : row_target(dtable, row, sum);
+                std::fill(to, to + columns, real{0});
+                if (trained) {
+                    for (std::size_t occurrence = chosen.starts[i]; occurrence < chosen.starts[i + 1];
+                         ++occurrence) {
+                        const real* const from = floats_of_row(dy, chosen.occurrences[occurrence], room);
+                        map_floats<sum_function>(isa, columns, to, to, from);
+                    }
+                }
+                if (adds) {
+                    const real* const old = floats_of_row(matrix_view<const Written>(dtable), row, room);
+                    map_floats<sum_function>(isa, columns, to, to, old);
+                }
+                put_row(to, dtable, row);
+            }
+        });
+}
+
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+
+namespace mp::ops::inline MP_ISA_NAMESPACE {
+
+/// Tag of embedding(): a copy, right in any format, so nothing is cast.
+struct embedding_op {
+    static constexpr std::string_view name = "embedding";
+    static constexpr auto category = op_category::pass_through;
+    static constexpr bool computes_in_float = true;
+    static constexpr std::array<std::string_view, 4> argument_names = {"exec", "table", "indices", "y"};
+    static constexpr std::array<std::string_view, 1> known_as = {"Embedding"};
+
+    template <class Index>
+    static void validate(const auto& exec, const auto& table, std::span<const Index> indices, const auto& y) {
+        constexpr std::string_view function = "mp::ops::embedding";
+        detail::check_executor(function, exec);
+        const auto weights = detail::named("table", table);
+        const auto chosen = detail::named("indices", indices);
+        const auto output = detail::named("y", y);
+        detail::check_operand(function, weights);
+        detail::check_indices(function, exec, weights, indices);
+        detail::check_shape(function, output, chosen.extent.columns, "indices.size()", weights.extent.columns,
+                            "table.columns");
+        detail::check_separate(function, output, weights);
+        detail::check_separate(function, output, chosen);
+    }
+
+    template <executor Executor, element Table, std::integral Index, element Y>
+    void operator()(const Executor& exec, matrix_view<const Table> table, std::span<const Index> indices,
+                    matrix_view<Y> y) const {
+        gather_rows(detail::table_rows{}, exec, table, indices, y);
+    }
+};
+
+/// Row i of y = row indices[i] of the table.
+///
+/// Shapes: table is rows x features, indices is a contiguous range of integers from 0 to rows - 1, y is
+/// indices.size() x features, in any storage order. The values are those of the table, whatever autocast
+/// does; where y has another format, each is rounded to it once. Throws argument_error for an index that is
+/// no row of the table, shapes that do not fit, invalid views and a y that overlaps the table or the indices;
+/// y is then unchanged.
+///
+/// On a GPU (<mp/nn/ops/embedding/gpu.hpp>) y has the same bits, but NaNs that are converted become quiet.
+/// Indices lie in device memory, too, and cannot be checked before the launch: a row of y whose index is no
+/// row of the table is all NaN.
+template <class Policy = autocast::by_region, executor Executor = cpu, element Table,
+          detail::contiguous Indices, matrix_result Y>
+void embedding(const Executor& exec, matrix_view<Table> table, const Indices& indices, const Y& y) {
+    static_assert(std::integral<detail::contiguous_element<const Indices>>,
+                  "mp::ops::embedding: indices is a range of integers");
+    autocast::call<Policy>(embedding_op{}, exec, detail::input_view(table), detail::input_view(indices),
+                           detail::output_view(y));
+}
+
+/// Tag of embedding_backward(): sums in float whatever the format, so nothing is cast.
+struct embedding_backward_op {
+    static constexpr std::string_view name = "embedding_backward";
+    static constexpr auto category = op_category::pass_through;
+    static constexpr bool computes_in_float = true;
+    using forward_op = embedding_op;
+    static constexpr std::array<std::string_view, 5> argument_names = {"exec", "indices", "dy", "dtable",
+                                                                       "options"};
+    static constexpr std::array<std::string_view, 1> known_as = {"embedding_dense_backward"};
+    static constexpr std::array<std::string_view, 1> sums = {"dtable"};
+
+    template <class Index>
+    static void validate(const auto& exec, std::span<const Index> indices, const auto& dy, const auto& dtable,
+                         const embedding_options& options) {
+        constexpr std::string_view function = "mp::ops::embedding_backward";
+        detail::check_executor(function, exec);
+        const auto chosen = detail::named("indices", indices);
+        const auto gradient = detail::named("dy", dy);
+        const auto result = detail::named("dtable", dtable);
+        detail::check_operand(function, result);
+        detail::check_indices(function, exec, result, indices);
+        detail::check_shape(function, gradient, chosen.extent.columns, "indices.size()",
+                            result.extent.columns, "dtable.columns");
+        if (options.padding_index &&
+            (*options.padding_index < 0 || *options.padding_index >= result.extent.rows)) {
+            detail::throw_argument(
+                function, "options.padding_index", *options.padding_index,
+                "must be a row of dtable, which has " + detail::error_text(result.extent.rows));
+        }
+        detail::check_separate(function, result, gradient);
+        detail::check_separate(function, result, chosen);
+    }
+
+    template <executor Executor, std::integral Index, element DY, matrix_result DTable>
+    void operator()(const Executor& exec, std::span<const Index> indices, matrix_view<const DY> dy,
+                    const DTable& result, const embedding_options& options) const {
+        const auto dtable = detail::result_view(result);
+        add_rows(detail::table_rows{}, exec, indices, dy, dtable, detail::result_beta(result) > 0,
+                 options.padding_index.value_or(-1));
+    }
+};
+
+/// The gradient of the table of y = embedding(table, indices), given dy = dL/dy: row r of dtable is the sum
+/// of the rows i of dy with indices[i] == r, and zero where there are none or r is options.padding_index.
+///
+/// Shapes: indices is that of embedding(), dy is indices.size() x features, dtable is like the table; all of
+/// it is written. Where it is add_to() of what is there, rows of no index are not touched. Sums are in float
+/// in the order of the indices, rounded once, and do not depend on the number of threads: words that occur in
+/// every sentence keep their small gradients, which a sum in half would lose. Takes memory for one integer
+/// for each index and two for each row of the table. Errors are those of embedding(), and a padding_index
+/// that is no row of dtable; dtable is then unchanged.
+///
+/// On a GPU (<mp/nn/ops/embedding/gpu.hpp>) dtable has the same bits: indices are sorted on the device, in the
+/// executor's workspace of embedding_backward_workspace(indices.size()) bytes, and rows are summed in the
+/// order of the indices, without atomic operations on numbers. An index that is no row of dtable, which
+/// cannot be checked before the launch, adds nothing.
+template <class Policy = autocast::by_region, executor Executor = cpu, detail::contiguous Indices, element DY,
+          matrix_result DTable>
+void embedding_backward(const Executor& exec, const Indices& indices, matrix_view<DY> dy,
+                        const DTable& dtable, const embedding_options& options = {}) {
+    static_assert(std::integral<detail::contiguous_element<const Indices>>,
+                  "mp::ops::embedding_backward: indices is a range of integers");
+    autocast::call<Policy>(embedding_backward_op{}, exec, detail::input_view(indices), detail::input_view(dy),
+                           detail::output_view(dtable), options);
+}
+
+}  // namespace mp::ops::inline MP_ISA_NAMESPACE

@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// The linear layer, forward and backward, and the plain matrix product.
+#pragma once
+
+#include <mp/config.hpp>
+#include <mp/error.hpp>
+#include <mp/executor.hpp>
+#include <mp/gemm.hpp>
+#include <mp/nn/autocast/dispatch.hpp>
+#include <mp/nn/ops/arguments.hpp>
+#include <mp/nn/ops/matrix_operand.hpp>
+#include <mp/nn/ops/product.hpp>
+#include <mp/nn/ops/reductions.hpp>
+
+#include <cstddef>
+#include <string_view>
+#include <type_traits>
+
+namespace mp::ops::inline MP_ISA_NAMESPACE {
+
+/// What a layer applies to its result before it is rounded. The gradient of relu can be had from the layer's
+/// result; those of the others need what the layer had before the activation, which
+/// linear_with_preactivation() keeps.
+enum class activation : unsigned char {
+    none,
+    relu,
+    gelu,       ///< x Phi(x), exactly, see gelu_epilogue
+    gelu_tanh,  ///< its approximation, see gelu_tanh_epilogue
+    silu        ///< x / (1 + e^-x), see silu_epilogue
+};
+
+/// Tag of matmul(): the product in the low precision of the policy.
+struct matmul_op {
+    static constexpr std::string_view name = "matmul";
+    static constexpr std::array<std::string_view, 7> known_as = {
+        "mm", "__matmul__", "gemm", "MatMul", "BatchMatMulV2", "_npi_matmul", "_linalg_gemm2"};
+    static constexpr std::array<std::string_view, 4> argument_names = {"exec", "a", "b", "c"};
+    static constexpr std::array<std::string_view, 2> product_operands = {"a", "b"};
+    static constexpr auto category = op_category::lower_precision;
+    static constexpr bool computes_in_float = true;
+
+    static void validate(const auto& exec, const auto& a, const auto& b, const auto& c) {
+        constexpr std::string_view function = "mp::ops::matmul";
+        detail::check_executor(function, exec);
+        const auto left = detail::named("a", a);
+        const auto right = detail::named("b", b);
+        const auto product = detail::named("c", c);
+        detail::check_operand(function, left);
+        detail::check_shape(function, right, left.extent.columns, "a.columns", right.extent.columns,
+                            "b.columns");
+        detail::check_shape(function, product, left.extent.rows, "a.rows", right.extent.columns, "b.columns");
+        detail::check_separate(function, product, left);
+        detail::check_separate(function, product, right);
+    }
+
+    static autocast::product_size product(const auto&, const auto& a, const auto& b, const auto&) {
+        return {a.rows, b.columns, a.columns};
+    }
+
+    static constexpr std::array<std::string_view, 1> sums = {"c"};
+
+    template <executor Executor, element A, element B, matrix_result C>
+    void operator()(const Executor& exec, matrix_view<const A> a, matrix_view<const B> b, const C& c) const {
+        detail::multiply_matrices(exec, 1.0, a, b, detail::result_beta(c), detail::result_view(c));
+    }
+};
+
+/// c = a b. Shapes: a is m x k, b is k x n, c is m x n, in any storage order; transposed() costs nothing, so
+/// the gradients are matmul(exec, dc, transposed(b), da) and matmul(exec, transposed(a), dc, db).
+///
+/// Policy decides the precision: by default the calling thread's autocast region, else a policy type such as
+/// mp::autocast::fp16. Sums are in float; each element of c is rounded once. The results do not depend on the
+/// number of threads. Throws argument_error for shapes that do not fit, invalid views and a c that overlaps
+/// an input; c is then unchanged.
+template <class Policy = autocast::by_region, executor Executor = cpu, matrix_argument A, matrix_argument B,
+          matrix_result C>
+void matmul(const Executor& exec, const A& a, const B& b, const C& c) {
+    autocast::call<Policy>(matmul_op{}, exec, detail::input_view(a), detail::input_view(b),
+                           detail::output_view(c));
+}
+
+}  // namespace mp::ops::inline MP_ISA_NAMESPACE
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
+
+/// An activation that is chosen at run time, so that a product is compiled once for all of them: smooth ones
+/// on the CPU, which take so long that choosing at each element costs nothing, and all of them on a GPU.
+struct chosen_activation {
+    ops::activation act;
+
+    /// Calls f with the epilogue of a smooth one.
+    template <class Function>
+    decltype(auto) visit(Function f) const {
+        switch (act) {
+            case ops::activation::gelu:
+                return f(gelu_epilogue{});
+            case ops::activation::gelu_tanh:
+                return f(gelu_tanh_epilogue{});
+            default:
+                return f(silu_epilogue{});
+        }
+    }
+    MP_HOST_DEVICE float operator()(float value, std::ptrdiff_t row, std::ptrdiff_t column) const {
+        switch (act) {
+            case ops::activation::none:
+                return value;
+            case ops::activation::relu:
+                return relu_epilogue{}(value, row, column);
+            case ops::activation::gelu:
+                return gelu_epilogue{}(value, row, column);
+            case ops::activation::gelu_tanh:
+                return gelu_tanh_epilogue{}(value, row, column);
+            default:
+                return silu_epilogue{}(value, row, column);
+        }
+    }
+    void apply(float* values, std::ptrdiff_t count, std::ptrdiff_t row, std::ptrdiff_t column,
+               bool down) const {
+        visit([=](auto epilogue) { epilogue.apply(values, count, row, column, down); });
+    }
+    bool apply_runs(const epilogue_runs& all) const {
+        return visit([&](auto epilogue) { return epilogue.apply_runs(all); });
+    }
+};
+
+inline double activated_double(double value, ops::activation act) {
+    switch (act) {
+        case ops::activation::none:
+            return value;
+        case ops::activation::relu:
+            return double_elementwise<relu_function>::apply(value);
+        case ops::activation::gelu:
+            return double_elementwise<gelu_function>::apply(value);
+        case ops::activation::gelu_tanh:
+            return double_elementwise<gelu_tanh_function>::apply(value);
+        default:
+            return double_elementwise<silu_function>::apply(value);
+    }
+}
+
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+
+namespace mp::ops::inline MP_ISA_NAMESPACE {
+
+/// Tag of linear(): a matrix product, so in the low precision of the policy.
+struct linear_op {
+    static constexpr std::string_view name = "linear";
+    static constexpr std::array<std::string_view, 5> known_as = {"addmm", "FullyConnected", "MatMul", "gemm",
+                                                                 "_addmm_activation"};
+    static constexpr std::array<std::string_view, 6> argument_names = {"exec", "x", "w", "b", "y", "act"};
+    static constexpr std::array<std::string_view, 2> product_operands = {"x", "w"};
+    static constexpr auto category = op_category::lower_precision;
+    static constexpr bool computes_in_float = true;
+
+    static void validate(const auto& exec, const auto& x, const auto& w, const auto& b, const auto& y,
+                         activation act) {
+        constexpr std::string_view function = "mp::ops::linear";
+        detail::check_executor(function, exec);
+        if (act > activation::silu) {
+            detail::throw_argument(function, "act", static_cast<unsigned>(act),
+                                   "must be an enumerator of mp::ops::activation");
+        }
+        const auto input = detail::named("x", x);
+        const auto weights = detail::named("w", w);
+        const auto bias = detail::named("b", b);
+        const auto output = detail::named("y", y);
+        detail::check_operand(function, input);
+        detail::check_shape(function, weights, weights.extent.rows, "w.rows", input.extent.columns,
+                            "x.columns");
+        if constexpr (!std::is_same_v<decltype(b), const absent_t&>) {
+            detail::check_size(function, bias, weights.extent.rows, "w.rows");
+        }
+        detail::check_shape(function, output, input.extent.rows, "x.rows", weights.extent.rows, "w.rows");
+        for (const auto& operand : {input, weights, bias}) detail::check_separate(function, output, operand);
+    }
+
+    static autocast::product_size product(const auto&, const auto& x, const auto& w, const auto&, const auto&,
+                                          activation) {
+        return {x.rows, w.rows, x.columns};
+    }
+
+    template <executor Executor, element X, element W, class Bias, element Y>
+    void operator()(const Executor& exec, matrix_view<const X> x, matrix_view<const W> w, const Bias& b,
+                    matrix_view<Y> y, activation act) const {
+        if constexpr (detail::any_double<X, W, Bias, Y>) {
+            detail::product_in_double(
+                exec, 1.0, x, transposed(w), 0.0, y,
+                [&, act](double value, std::ptrdiff_t /*row*/, [[maybe_unused]] std::ptrdiff_t column) {
+                    if constexpr (!std::is_same_v<Bias, absent_t>) {
+                        value = detail::double_add(value,
+                                                   detail::as<double>(b[static_cast<std::size_t>(column)]));
+                    }
+                    return detail::activated_double(value, act);
+                });
+        } else {
+            in_float(exec, x, w, b, y, act);
+        }
+    }
+
+private:
+    template <class Executor, class X, class W, class Bias, class Y>
+    static void in_float(const Executor& exec, matrix_view<const X> x, matrix_view<const W> w, const Bias& b,
+                         matrix_view<Y> y, activation act) {
+        const auto product = [&](const auto& ending) {
+            if constexpr (std::is_same_v<Bias, absent_t>) {
+                gemm(exec, 1.0F, x, transposed(w), 0.0F, y, ending);
+            } else {
+                gemm(exec, 1.0F, x, transposed(w), 0.0F, y, compose(bias_per_column(b), ending));
+            }
+        };
+        if constexpr (gpu_executor<Executor>) {
+            product(detail::chosen_activation{act});
+        } else {
+            switch (act) {
+                case activation::none:
+                    return product(identity_epilogue{});
+                case activation::relu:
+                    return product(relu_epilogue{});
+                case activation::gelu:
+                case activation::gelu_tanh:
+                case activation::silu:
+                    return product(detail::chosen_activation{act});
+            }
+        }
+    }
+};
+
+/// y = act(x w^T + b), the linear layer.
+///
+/// Shapes: x is batch x in, w is out x in, y is batch x out, each a matrix view in any storage order with any
+/// leading dimension; b is a contiguous range of `out` elements, or mp::ops::absent. Formats are any
+/// mp::ops::element, in any mix.
+///
+/// w may be mp::autocast::cached(view, version): in a region its cast is then made once for each version.
+///
+/// Policy decides the precision: by default the calling thread's autocast region, else a policy type such as
+/// mp::autocast::fp16. Under a low precision x, w and b are rounded to it, and so is y, whatever the format
+/// of the memory it is written to. Sums, bias and activation are in float, and each element of y is rounded
+/// once; NaN passes every activation. The results do not depend on the number of threads.
+///
+/// Throws argument_error for shapes that do not fit, invalid views and a y that overlaps an input; y is then
+/// unchanged.
+template <class Policy = autocast::by_region, executor Executor = cpu, element X, matrix_argument W,
+          class Bias, matrix_result Y>
+void linear(const Executor& exec, matrix_view<X> x, const W& w, const Bias& b, const Y& y,
+            activation act = activation::none) {
+    autocast::call<Policy>(linear_op{}, exec, detail::input_view(x), detail::input_view(w),
+                           detail::input_view(b), detail::output_view(y), act);
+}
+
+}  // namespace mp::ops::inline MP_ISA_NAMESPACE
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
+
+/// Throws unless these are operands and results of the gradients of a linear layer, of which any may be absent.
+void check_linear_backward(std::string_view function, std::string_view dx_name, const auto& exec,
+                           const auto& x, const auto& w, const auto& dy, const auto& dx, const auto& dw,
+                           const auto& db) {
+    check_executor(function, exec);
+    const auto input = named("x", x);
+    const auto weights = named("w", w);
+    const auto gradient = named("dy", dy);
+    const named_operand results[] = {named(dx_name, dx), named("dw", dw), named("db", db)};
+    const auto batch = input.extent.rows;
+    const auto in = input.extent.columns;
+    const auto out = weights.extent.rows;
+    check_operand(function, input);
+    check_shape(function, weights, out, "w.rows", in, "x.columns");
+    check_shape(function, gradient, batch, "x.rows", out, "w.rows");
+    if constexpr (!std::is_same_v<decltype(dx), const ops::absent_t&>) {
+        check_shape(function, results[0], batch, "x.rows", in, "x.columns");
+    }
+    if constexpr (!std::is_same_v<decltype(dw), const ops::absent_t&>) {
+        check_shape(function, results[1], out, "w.rows", in, "w.columns");
+    }
+    if constexpr (!std::is_same_v<decltype(db), const ops::absent_t&>) {
+        check_size(function, results[2], out, "w.rows");
+    }
+    for (int i = 0; i < 3; ++i) {
+        for (const auto& operand : {input, weights, gradient}) check_separate(function, results[i], operand);
+        for (int j = 0; j < i; ++j) check_separate(function, results[i], results[j]);
+    }
+}
+
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+
+namespace mp::ops::inline MP_ISA_NAMESPACE {
+
+/// Tag of linear_backward(): matrix products, so in the low precision of the policy.
+struct linear_backward_op {
+    static constexpr std::string_view name = "linear_backward";
+    using forward_op = linear_op;
+    static constexpr std::array<std::string_view, 7> argument_names = {"exec", "x",  "w", "dy",
+                                                                       "dx",   "dw", "db"};
+    static constexpr std::array<std::string_view, 3> product_operands = {"x", "w", "dy"};
+    static constexpr std::array<std::string_view, 2> sums = {"dx", "dw"};
+    static constexpr auto category = op_category::lower_precision;
+    static constexpr bool computes_in_float = true;
+
+    static void validate(const auto& exec, const auto& x, const auto& w, const auto& dy, const auto& dx,
+                         const auto& dw, const auto& db) {
+        detail::check_linear_backward("mp::ops::linear_backward", "dx", exec, x, w, dy, dx, dw, db);
+    }
+
+    template <executor Executor, element X, element W, element DY, class DX, class DW, class DB>
+    void operator()(const Executor& exec, matrix_view<const X> x, matrix_view<const W> w,
+                    matrix_view<const DY> dy, const DX& dx, const DW& dw, const DB& db) const {
+        if constexpr (!std::is_same_v<DX, absent_t>) {
+            detail::multiply_matrices(exec, 1.0, dy, w, detail::result_beta(dx), detail::result_view(dx));
+        }
+        if constexpr (!std::is_same_v<DW, absent_t>) {
+            detail::multiply_matrices(exec, 1.0, transposed(dy), x, detail::result_beta(dw),
+                                      detail::result_view(dw));
+        }
+        if constexpr (!std::is_same_v<DB, absent_t>) {
+            sum_per(detail::vector_sums{}, exec, dy, db, per::column, 1);
+        }
+    }
+};
+
+/// The gradients of y = x w^T + b, given dy = dL/dy: dx = dy w, dw = dy^T x, db = the sum of the rows of dy.
+///
+/// Shapes: x is batch x in, w is out x in, dy is batch x out, dx is like x, dw like w, and db has `out`
+/// elements. Any of dx, dw and db may be mp::ops::absent, and is then not computed. A layer with a fused
+/// activation first passes its gradient through the activation's backward op: relu_backward() takes the
+/// layer's result y, but gelu_backward() and silu_backward() need what came before the activation, x w^T + b
+/// (linear() without activation, in a format that keeps it well enough).
+///
+/// Each gradient is written in the format of its memory, or of the low precision that Policy computes in,
+/// rounded once from a float sum (for db, one in double and then to float): values too small for the format
+/// become zero, as they do on a tensor core, unless the loss is scaled. Any of them may be mp::ops::add_to()
+/// of what is there. Precision, threads and errors are as in linear().
+template <class Policy = autocast::by_region, executor Executor = cpu, element X, matrix_argument W,
+          element DY, class DX, class DW, class DB>
+void linear_backward(const Executor& exec, matrix_view<X> x, const W& w, matrix_view<DY> dy, DX&& dx, DW&& dw,
+                     DB&& db) {
+    autocast::call<Policy>(linear_backward_op{}, exec, detail::input_view(x), detail::input_view(w),
+                           detail::input_view(dy), detail::output_view(dx), detail::output_view(dw),
+                           detail::output_view(db));
+}
+
+}  // namespace mp::ops::inline MP_ISA_NAMESPACE

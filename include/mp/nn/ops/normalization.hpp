@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// Normalization of the rows of a matrix, forward and backward: to mean 0 and deviation 1, or to root mean
+/// square 1.
+#pragma once
+
+#include <mp/base/contiguous.hpp>
+#include <mp/error.hpp>
+#include <mp/executor.hpp>
+#include <mp/nn/autocast/dispatch.hpp>
+#include <mp/nn/ops/arguments.hpp>
+#include <mp/nn/ops/matrix_operand.hpp>
+#include <mp/nn/ops/normalization/rows.hpp>
+#include <mp/numbers/format/classification.hpp>
+
+#include <array>
+#include <cstddef>
+#include <span>
+#include <string_view>
+#include <type_traits>
+
+namespace mp::ops::inline MP_ISA_NAMESPACE {
+
+struct normalization_options {
+    /// Added to the variance or the mean square; finite and not negative. With 0 a constant row (in rms_norm
+    /// a row of zeros) gives NaN.
+    float epsilon = 1e-5F;
+};
+
+/// Memory of the caller for what a normalization found out about each row: one number a row, or an empty span
+/// where it is not wanted. Autocast leaves it alone, so that it stays in float; for an x of doubles it is of
+/// doubles.
+template <class Real>
+struct basic_row_statistics {
+    std::span<Real> mean = {};               ///< layer_norm only; empty for rms_norm
+    std::span<Real> inverse_deviation = {};  ///< 1 / sqrt(variance or mean square + epsilon)
+};
+using row_statistics = basic_row_statistics<float>;
+
+/// That of an x of such elements.
+template <class X>
+using row_statistics_of = basic_row_statistics<detail::arithmetic_type<X>>;
+
+}  // namespace mp::ops::inline MP_ISA_NAMESPACE
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
+
+/// Checks x, the options and the statistics. Saved statistics of layer_norm are two arrays or none.
+template <executor Executor>
+void check_normalization(std::string_view function, const Executor& exec, const named_operand& x,
+                         const ops::normalization_options& options, const named_operand& mean,
+                         const named_operand& inverse, bool centered, bool saved) {
+    check_executor(function, exec);
+    check_operand(function, x);
+    if (x.extent.columns == 0) throw_argument(function, "x.columns", 0, "must be at least 1");
+    if (!isfinite(options.epsilon) || options.epsilon < 0.0F) {
+        throw_argument(function, "options.epsilon", options.epsilon, "must be finite and not negative");
+    }
+    if (!centered && !mean.extent.empty()) {
+        throw_argument(function, "statistics.mean.size()", mean.extent.columns,
+                       "must be 0, since rms_norm has no use for means");
+    }
+    const bool paired = saved && centered && !(mean.extent.empty() && inverse.extent.empty());
+    if (paired || !mean.extent.empty()) check_size(function, mean, x.extent.rows, "x.rows");
+    if (paired || !inverse.extent.empty()) check_size(function, inverse, x.extent.rows, "x.rows");
+}
+
+/// Checks an array with an element for each column of x, if it is there.
+template <class Operand>
+void check_column_array(std::string_view function, const Operand& /*operand*/, const named_operand& array,
+                        const named_operand& x) {
+    if constexpr (!std::is_same_v<Operand, ops::absent_t>) {
+        check_size(function, array, x.extent.columns, "x.columns");
+    }
+}
+
+template <bool Centered>
+void check_normalize_rows(std::string_view function, const auto& exec, const auto& x, const auto& gamma,
+                          const auto& beta, const auto& y, const ops::normalization_options& options,
+                          const auto& statistics) {
+    const auto input = named("x", x);
+    const auto scale = named("gamma", gamma);
+    const auto shift = named("beta", beta);
+    const auto output = named("y", y);
+    const auto mean = named("statistics.mean", statistics.mean);
+    const auto inverse = named("statistics.inverse_deviation", statistics.inverse_deviation);
+    check_normalization(function, exec, input, options, mean, inverse, Centered, false);
+    check_column_array(function, gamma, scale, input);
+    check_column_array(function, beta, shift, input);
+    check_shape(function, output, input.extent.rows, "x.rows", input.extent.columns, "x.columns");
+    check_separate_or_same(function, output, input);
+    for (const auto& operand : {scale, shift}) check_separate(function, output, operand);
+    for (const auto& operand : {input, scale, shift, output}) {
+        check_separate(function, mean, operand);
+        check_separate(function, inverse, operand);
+    }
+    check_separate(function, inverse, mean);
+}
+
+template <bool Centered>
+void check_normalize_rows_backward(std::string_view function, const auto& exec, const auto& x,
+                                   const auto& gamma, const auto& dy, const auto& dx, const auto& dgamma,
+                                   const auto& dbeta, const ops::normalization_options& options,
+                                   const auto& statistics) {
+    const auto input = named("x", x);
+    const auto scale = named("gamma", gamma);
+    const auto gradient = named("dy", dy);
+    const auto mean = named("statistics.mean", statistics.mean);
+    const auto inverse = named("statistics.inverse_deviation", statistics.inverse_deviation);
+    const named_operand results[] = {named("dx", dx), named("dgamma", dgamma), named("dbeta", dbeta)};
+    check_normalization(function, exec, input, options, mean, inverse, Centered, true);
+    check_column_array(function, gamma, scale, input);
+    check_shape(function, gradient, input.extent.rows, "x.rows", input.extent.columns, "x.columns");
+    if constexpr (!std::is_same_v<decltype(dx), const ops::absent_t&>) {
+        check_shape(function, results[0], input.extent.rows, "x.rows", input.extent.columns, "x.columns");
+    }
+    check_column_array(function, dgamma, results[1], input);
+    check_column_array(function, dbeta, results[2], input);
+    for (int i = 0; i < 3; ++i) {
+        for (const auto& operand : {input, gradient}) {
+            if (i == 0) {
+                check_separate_or_same(function, results[i], operand);
+            } else {
+                check_separate(function, results[i], operand);
+            }
+        }
+        for (const auto& operand : {scale, mean, inverse}) check_separate(function, results[i], operand);
+        for (int j = 0; j < i; ++j) check_separate(function, results[i], results[j]);
+    }
+}
+
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+
+namespace mp::ops::inline MP_ISA_NAMESPACE {
+
+/// Tag of layer_norm(): sums and a root, so in float.
+struct layer_norm_op {
+    static constexpr std::string_view name = "layer_norm";
+    static constexpr auto category = op_category::full_precision;
+    static constexpr bool computes_in_float = true;
+    static constexpr std::array<std::string_view, 7> argument_names = {"exec", "x",       "gamma",     "beta",
+                                                                       "y",    "options", "statistics"};
+    static constexpr std::array<std::string_view, 2> known_as = {"native_layer_norm", "LayerNorm"};
+
+    static void validate(const auto& exec, const auto& x, const auto& gamma, const auto& beta, const auto& y,
+                         const normalization_options& options, const auto& statistics) {
+        detail::check_normalize_rows<true>("mp::ops::layer_norm", exec, x, gamma, beta, y, options,
+                                           statistics);
+    }
+
+    template <executor Executor, element X, class Gamma, class Beta, element Y>
+    void operator()(const Executor& exec, matrix_view<const X> x, const Gamma& gamma, const Beta& beta,
+                    matrix_view<Y> y, const normalization_options& options, const auto& statistics) const {
+        normalize_rows(detail::row_normalization<true>{}, exec, options.epsilon, x, gamma, beta, y,
+                       statistics.mean, statistics.inverse_deviation);
+    }
+};
+
+/// y = (x - mean) / sqrt(variance + epsilon) * gamma + beta, row by row; the variance is the mean of the
+/// squared distances from the mean.
+///
+/// Shapes: x and y are batch x features, in any storage order; y may be x, but not overlap it otherwise.
+/// gamma and beta are contiguous ranges of `features` elements; either may be mp::ops::absent, which means 1
+/// and 0. statistics, if its spans are not empty, receives the mean and 1 / sqrt(variance + epsilon) of each
+/// row, rounded to float, for layer_norm_backward().
+///
+/// Accuracy: the mean, then the sum of the squared distances, in two passes in double, and everything else in
+/// double; each element of y is rounded once to float, and from there to its format. Before that its error is
+/// at most (n + 8) 2^-53 (max |x| / sqrt(variance + epsilon) + |normalized x|) |gamma|, to first order, for n
+/// features: below 2^-23 |gamma| for 1000 features whose mean is a million times their deviation, where float
+/// sums would leave no digit. Squares of floats do not overflow. NaN or infinity in a row
+/// makes the whole row NaN. The results do not depend on the number of threads or the instruction set.
+///
+/// On a GPU, where the statistics lie in device memory, too, it is computed in float: the mean from a sum
+/// that is as good as double's, the distances from it and the sum of their squares in two passes. A float
+/// result differs from the exact one by at most 2^-21 |gamma n| and 2^-24 of itself, n being the normalized
+/// element, also where the mean is a million times the deviation; squares do not overflow. Sums that leave
+/// float's range, of elements beyond 10^38 / columns, give NaN only where elements are infinite or NaN. The
+/// bits depend on the number of columns and the sizes of the formats only. Layouts are as for softmax().
+///
+/// Throws argument_error for shapes that do not fit, no features, an epsilon that is negative or not finite,
+/// invalid views and overlaps; nothing is then written.
+template <class Policy = autocast::by_region, executor Executor = cpu, element X, class Gamma, class Beta,
+          matrix_result Y>
+void layer_norm(const Executor& exec, matrix_view<X> x, const Gamma& gamma, const Beta& beta, const Y& y,
+                const normalization_options& options = {}, const row_statistics_of<X>& statistics = {}) {
+    autocast::call<Policy>(layer_norm_op{}, exec, detail::input_view(x), detail::input_view(gamma),
+                           detail::input_view(beta), detail::output_view(y), options, statistics);
+}
+
+/// Tag of layer_norm_backward(): sums over rows and columns, so in float.
+struct layer_norm_backward_op {
+    static constexpr std::string_view name = "layer_norm_backward";
+    static constexpr auto category = op_category::full_precision;
+    static constexpr bool computes_in_float = true;
+    using forward_op = layer_norm_op;
+    static constexpr std::array<std::string_view, 9> argument_names = {
+        "exec", "x", "gamma", "dy", "dx", "dgamma", "dbeta", "options", "statistics"};
+    static constexpr std::array<std::string_view, 1> known_as = {"native_layer_norm_backward"};
+
+    static void validate(const auto& exec, const auto& x, const auto& gamma, const auto& dy, const auto& dx,
+                         const auto& dgamma, const auto& dbeta, const normalization_options& options,
+                         const auto& statistics) {
+        detail::check_normalize_rows_backward<true>("mp::ops::layer_norm_backward", exec, x, gamma, dy, dx,
+                                                    dgamma, dbeta, options, statistics);
+    }
+
+    template <executor Executor, element X, class Gamma, element DY, class DX, class DGamma, class DBeta>
+    void operator()(const Executor& exec, matrix_view<const X> x, const Gamma& gamma,
+                    matrix_view<const DY> dy, const DX& dx, const DGamma& dgamma, const DBeta& dbeta,
+                    const normalization_options& options, const auto& statistics) const {
+        normalize_rows_backward(detail::row_normalization<true>{}, exec, options.epsilon, x, gamma, dy, dx,
+                                dgamma, dbeta, statistics.mean, statistics.inverse_deviation);
+    }
+};
+
+/// The gradients of y = layer_norm(x), given dy = dL/dy. With n = the normalized row and g = dy * gamma:
+/// dx = (g - mean(g) - n mean(g n)) / sqrt(variance + epsilon), dgamma = the sum over the rows of dy n, dbeta
+/// that of dy.
+///
+/// Shapes: x, gamma (or mp::ops::absent) and options are those of layer_norm(); dy is like y, dx like x, and
+/// dgamma and dbeta have `features` elements. Any of dx, dgamma and dbeta may be mp::ops::absent. dx may be x
+/// or dy, but not overlap them otherwise; the others overlap nothing.
+///
+/// With empty statistics those of the rows are computed again in double, with the accuracy of layer_norm().
+/// With the statistics that layer_norm() saved that pass is spared, and their rounding to float changes n by
+/// at most 2^-24 (|mean| / sqrt(variance + epsilon) + |n|): give none where rows have large means.
+///
+/// n and the other terms are in float, sums of up to eight of them likewise, and these are added up in
+/// double, column sums by the rows' order. The error, beyond that of the statistics and of rounding to the
+/// results' formats, is at most 2^-20 (|g| + mean(|g|) + |n| mean(|g n|)) / sqrt(variance + epsilon) for dx,
+/// 2^-20 times the sum of |dy n| for dgamma and 2^-21 times that of |dy| for dbeta, unless terms are below
+/// 2^-126. The results do not depend on the number of threads or the instruction set.
+///
+/// On a GPU row sums have an error of 2^-21 of the sum of the magnitudes. Column sums add the rows in parts,
+/// the order of which depends on the number of rows only, without atomic operations and as well as double
+/// does; the terms of dgamma have an error of 2^-22 each before. At most five kernels are enqueued, and the
+/// executor needs a workspace of normalization_backward_workspace(rows, columns) floats. Errors are those of
+/// layer_norm(), and saved statistics of which only one span is empty.
+template <class Policy = autocast::by_region, executor Executor = cpu, element X, class Gamma, element DY,
+          class DX, class DGamma, class DBeta>
+void layer_norm_backward(const Executor& exec, matrix_view<X> x, const Gamma& gamma, matrix_view<DY> dy,
+                         DX&& dx, DGamma&& dgamma, DBeta&& dbeta, const normalization_options& options = {},
+                         const row_statistics_of<X>& statistics = {}) {
+    autocast::call<Policy>(layer_norm_backward_op{}, exec, detail::input_view(x), detail::input_view(gamma),
+                           detail::input_view(dy), detail::output_view(dx), detail::output_view(dgamma),
+                           detail::output_view(dbeta), options, statistics);
+}
+
+/// Tag of rms_norm(): a sum and a root, so in float.
+struct rms_norm_op {
+    static constexpr std::string_view name = "rms_norm";
+    static constexpr auto category = op_category::full_precision;
+    static constexpr bool computes_in_float = true;
+    static constexpr std::array<std::string_view, 6> argument_names = {"exec", "x",       "gamma",
+                                                                       "y",    "options", "statistics"};
+    static constexpr std::array<std::string_view, 1> known_as = {"_fused_rms_norm"};
+
+    static void validate(const auto& exec, const auto& x, const auto& gamma, const auto& y,
+                         const normalization_options& options, const auto& statistics) {
+        detail::check_normalize_rows<false>("mp::ops::rms_norm", exec, x, gamma, absent, y, options,
+                                            statistics);
+    }
+
+    template <executor Executor, element X, class Gamma, element Y>
+    void operator()(const Executor& exec, matrix_view<const X> x, const Gamma& gamma, matrix_view<Y> y,
+                    const normalization_options& options, const auto& statistics) const {
+        normalize_rows(detail::row_normalization<false>{}, exec, options.epsilon, x, gamma, absent, y, {},
+                       statistics.inverse_deviation);
+    }
+};
+
+/// y = x / sqrt(mean(x^2) + epsilon) * gamma, row by row. Everything is as in layer_norm(), but that there is
+/// no mean and no beta: of the statistics only inverse_deviation is written, and mean must be empty. Infinity
+/// in a row makes its own place NaN and the other ones zero.
+template <class Policy = autocast::by_region, executor Executor = cpu, element X, class Gamma,
+          matrix_result Y>
+void rms_norm(const Executor& exec, matrix_view<X> x, const Gamma& gamma, const Y& y,
+              const normalization_options& options = {}, const row_statistics_of<X>& statistics = {}) {
+    autocast::call<Policy>(rms_norm_op{}, exec, detail::input_view(x), detail::input_view(gamma),
+                           detail::output_view(y), options, statistics);
+}
+
+/// Tag of rms_norm_backward(): sums over rows and columns, so in float.
+struct rms_norm_backward_op {
+    static constexpr std::string_view name = "rms_norm_backward";
+    static constexpr auto category = op_category::full_precision;
+    static constexpr bool computes_in_float = true;
+    using forward_op = rms_norm_op;
+    static constexpr std::array<std::string_view, 8> argument_names = {
+        "exec", "x", "gamma", "dy", "dx", "dgamma", "options", "statistics"};
+    static constexpr std::array<std::string_view, 1> known_as = {"_fused_rms_norm_backward"};
+
+    static void validate(const auto& exec, const auto& x, const auto& gamma, const auto& dy, const auto& dx,
+                         const auto& dgamma, const normalization_options& options, const auto& statistics) {
+        detail::check_normalize_rows_backward<false>("mp::ops::rms_norm_backward", exec, x, gamma, dy, dx,
+                                                     dgamma, absent, options, statistics);
+    }
+
+    template <executor Executor, element X, class Gamma, element DY, class DX, class DGamma>
+    void operator()(const Executor& exec, matrix_view<const X> x, const Gamma& gamma,
+                    matrix_view<const DY> dy, const DX& dx, const DGamma& dgamma,
+                    const normalization_options& options, const auto& statistics) const {
+        normalize_rows_backward(detail::row_normalization<false>{}, exec, options.epsilon, x, gamma, dy, dx,
+                                dgamma, absent, {}, statistics.inverse_deviation);
+    }
+};
+
+/// The gradients of y = rms_norm(x), given dy: with n = the normalized row and g = dy * gamma,
+/// dx = (g - n mean(g n)) / sqrt(mean(x^2) + epsilon), dgamma = the sum over the rows of dy n. Everything is
+/// as in layer_norm_backward(); the rounding of the statistics to float changes n by at most 2^-24 |n|.
+template <class Policy = autocast::by_region, executor Executor = cpu, element X, class Gamma, element DY,
+          class DX, class DGamma>
+void rms_norm_backward(const Executor& exec, matrix_view<X> x, const Gamma& gamma, matrix_view<DY> dy,
+                       DX&& dx, DGamma&& dgamma, const normalization_options& options = {},
+                       const row_statistics_of<X>& statistics = {}) {
+    autocast::call<Policy>(rms_norm_backward_op{}, exec, detail::input_view(x), detail::input_view(gamma),
+                           detail::input_view(dy), detail::output_view(dx), detail::output_view(dgamma),
+                           options, statistics);
+}
+
+}  // namespace mp::ops::inline MP_ISA_NAMESPACE

@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// Normalization of the rows of a matrix on a GPU, forward and backward.
+#pragma once
+
+#include <mp/device/gpu/column_sums.hpp>
+#include <mp/device/gpu/row_access.hpp>
+#include <mp/device/simt/gpu_executor.hpp>
+#include <mp/device/simt/kernel_traits.hpp>
+#include <mp/executor.hpp>
+#include <mp/matrix_view.hpp>
+#include <mp/nn/ops/arguments.hpp>
+#include <mp/nn/ops/gpu_casts.hpp>
+#include <mp/nn/ops/normalization.hpp>
+#include <mp/nn/ops/normalization/gpu_row_statistics.hpp>
+#include <mp/workspace.hpp>
+
+#include <cstddef>
+#include <span>
+#include <string_view>
+#include <type_traits>
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
+
+/// gamma or beta as a row, with a null pointer where it is absent.
+template <int Width>
+row_matrix<const float> array_row(ops::absent_t /*absent*/) {
+    return {};
+}
+template <int Width, class Value>
+row_matrix<const Value> array_row(std::span<const Value> values) {
+    return rows_of<Width>(values);
+}
+/// Its type of element; float stands for absent ones.
+template <class Operand>
+struct scaling_element {
+    using type = std::remove_const_t<typename Operand::element_type>;
+};
+template <>
+struct scaling_element<ops::absent_t> {
+    using type = float;
+};
+template <class Operand>
+using scaling_element_t = typename scaling_element<std::remove_cvref_t<Operand>>::type;
+
+/// A chunk of gamma or beta, or what stands for it where it is absent.
+MP_ANY_EXECUTION_SPACE
+template <int Width, class Thread, class Value>
+[[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE row_floats<Width> load_or(Thread thread,
+                                                                        const row_matrix<Value>& array,
+                                                                        std::ptrdiff_t column,
+                                                                        std::ptrdiff_t columns,
+                                                                        float otherwise) {
+    if (array.data != nullptr) return load_row_floats<Width>(thread, array, 0, column, columns);
+    row_floats<Width> result;
+    MP_UNROLL
+    for (int i = 0; i < Width; ++i) result.values[i] = otherwise;
+    return result;
+}
+
+template <class Group, bool Centered, class X, class Gamma, class Beta, class Y>
+struct normalize_kernel {
+    static constexpr int threads = row_threads;
+    static constexpr int width = row_chunk<X, Gamma, Beta, Y>;
+    row_matrix<const X> x;
+    row_matrix<const Gamma> gamma;
+    row_matrix<const Beta> beta;
+    row_matrix<Y> y;
+    float* mean;     ///< null where it is not wanted
+    float* inverse;  ///< null where it is not wanted
+    std::ptrdiff_t rows;
+    std::ptrdiff_t columns;
+    float epsilon;
+
+    MP_ANY_EXECUTION_SPACE
+    template <class Thread>
+    MP_HOST_DEVICE void operator()(Thread thread) const {
+        for (std::ptrdiff_t row = Group::number(thread); row < rows; row += Group::count(thread)) {
+            const float_row_statistics statistics =
+                float_row_statistics_of<Group, width, Centered>(thread, x, row, columns, epsilon);
+            if (Group::rank(thread) == 0) {
+                if (mean != nullptr) thread.store(mean + row, statistics.mean());
+                if (inverse != nullptr) thread.store(inverse + row, statistics.inverse_deviation());
+            }
+            for (std::ptrdiff_t c = Group::rank(thread) * width; c < columns; c += Group::size * width) {
+                row_floats<width> values = load_row_floats<width>(thread, x, row, c, columns);
+                const row_floats<width> scales = load_or<width>(thread, gamma, c, columns, 1.0F);
+                const row_floats<width> shifts = load_or<width>(thread, beta, c, columns, 0.0F);
+                MP_UNROLL
+                for (int i = 0; i < width; ++i) {
+                    values.values[i] = float_multiply_add(statistics.normalized(values.values[i]),
+                                                          scales.values[i], shifts.values[i]);
+                }
+                store_row_floats(thread, y, row, c, columns, values);
+            }
+        }
+    }
+};
+
+/// The statistics of all rows into a workspace.
+template <class Group, bool Centered, class X>
+struct row_statistics_kernel {
+    static constexpr int threads = row_threads;
+    static constexpr int width = row_chunk<X>;
+    row_matrix<const X> x;
+    float_row_statistics* results;
+    std::ptrdiff_t rows;
+    std::ptrdiff_t columns;
+    float epsilon;
+
+    MP_ANY_EXECUTION_SPACE
+    template <class Thread>
+    MP_HOST_DEVICE void operator()(Thread thread) const {
+        for (std::ptrdiff_t row = Group::number(thread); row < rows; row += Group::count(thread)) {
+            const float_row_statistics statistics =
+                float_row_statistics_of<Group, width, Centered>(thread, x, row, columns, epsilon);
+            if (Group::rank(thread) == 0) thread.store(results + row, statistics);
+        }
+    }
+};
+
+template <class Group, bool Centered, class X, class Gamma, class DY, class DX>
+struct normalize_backward_kernel {
+    static constexpr int threads = row_threads;
+    static constexpr int width = row_chunk<X, Gamma, DY, DX>;
+    row_matrix<const X> x;
+    row_matrix<const Gamma> gamma;
+    row_matrix<const DY> dy;
+    row_matrix<DX> dx;
+    row_statistics_source source;
+    std::ptrdiff_t rows;
+    std::ptrdiff_t columns;
+
+    MP_ANY_EXECUTION_SPACE
+    template <class Thread>
+    MP_HOST_DEVICE void operator()(Thread thread) const {
+        for (std::ptrdiff_t row = Group::number(thread); row < rows; row += Group::count(thread)) {
+            const float_row_statistics statistics = source.of(thread, row);
+            two_float_floats
+                sums{};  // of the gradient of the normalized row, and of its product with that row
+            for (std::ptrdiff_t c = Group::rank(thread) * width; c < columns; c += Group::size * width) {
+                row_floats<width> normalized{};
+                row_floats<width> parts{};
+                load(thread, statistics, row, c, normalized, parts);
+                MP_UNROLL
+                for (int i = 0; i < width; ++i) {
+                    const float along = float_multiply(parts.values[i], normalized.values[i]);
+                    normalized.values[i] = c + i < columns ? along : 0.0F;
+                }
+                if constexpr (Centered) sums.first = sums.first + sum_of_chunk(parts);
+                sums.second = sums.second + sum_of_chunk(normalized);
+            }
+            sums = Group::reduce(thread, sums, add_two_pairs{});
+            const auto count = static_cast<float>(columns);
+            const float mean = float_divide(sums.first.value(), count);
+            const float along = float_divide(sums.second.value(), count);
+            for (std::ptrdiff_t c = Group::rank(thread) * width; c < columns; c += Group::size * width) {
+                row_floats<width> normalized{};
+                row_floats<width> parts{};
+                load(thread, statistics, row, c, normalized, parts);
+                MP_UNROLL
+                for (int i = 0; i < width; ++i) {
+                    const float rest = float_multiply_add(-normalized.values[i], along,
+                                                          float_subtract(parts.values[i], mean));
+                    parts.values[i] =
+                        float_multiply(float_multiply(rest, statistics.inverse), statistics.factor);
+                }
+                store_row_floats(thread, dx, row, c, columns, parts);
+            }
+        }
+    }
+
+private:
+    /// A chunk of the normalized row and of its gradient.
+    MP_ANY_EXECUTION_SPACE
+    template <class Thread>
+    MP_HOST_DEVICE MP_ALWAYS_INLINE void load(Thread thread, const float_row_statistics& statistics,
+                                              std::ptrdiff_t row, std::ptrdiff_t c,
+                                              row_floats<width>& normalized, row_floats<width>& parts) const {
+        normalized = load_row_floats<width>(thread, x, row, c, columns);
+        parts = load_row_floats<width>(thread, dy, row, c, columns);
+        const row_floats<width> scales = load_or<width>(thread, gamma, c, columns, 1.0F);
+        MP_UNROLL
+        for (int i = 0; i < width; ++i) {
+            normalized.values[i] = statistics.normalized(normalized.values[i]);
+            parts.values[i] = float_multiply(parts.values[i], scales.values[i]);
+        }
+    }
+};
+
+/// The terms of the gradients of gamma, dy times the normalized row, and of beta, dy.
+template <bool OfGamma, bool OfBeta, class X, class DY>
+struct normalization_terms {
+    static constexpr int width = row_chunk<X, DY>;
+    static constexpr int sums = (OfGamma ? 1 : 0) + (OfBeta ? 1 : 0);
+    row_matrix<const X> x;
+    row_matrix<const DY> dy;
+    row_statistics_source source;
+
+    MP_ANY_EXECUTION_SPACE
+    template <class Thread>
+    MP_HOST_DEVICE MP_ALWAYS_INLINE void add(
+        Thread thread, std::ptrdiff_t row, std::ptrdiff_t column, std::ptrdiff_t columns,
+        float_float (&totals)[std::size_t{sums}][std::size_t{width}]) const {
+        const row_floats<width> gradients = load_row_floats<width>(thread, dy, row, column, columns);
+        if constexpr (OfGamma) {
+            const float_row_statistics statistics = source.of(thread, row);
+            const row_floats<width> values = load_row_floats<width>(thread, x, row, column, columns);
+            MP_UNROLL
+            for (int i = 0; i < width; ++i) {
+                totals[0][i] = totals[0][i] +
+                               float_multiply(gradients.values[i], statistics.normalized(values.values[i]));
+            }
+        }
+        if constexpr (OfBeta) {
+            MP_UNROLL
+            for (int i = 0; i < width; ++i) {
+                totals[sums - 1][i] = totals[sums - 1][i] + gradients.values[i];
+            }
+        }
+    }
+};
+
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+
+namespace mp::ops::inline MP_ISA_NAMESPACE {
+
+/// Bytes of the executor's workspace that layer_norm_backward() and rms_norm_backward() need on a GPU for
+/// matrices of this shape, whichever gradients are asked for, casts not included: 16 bytes a row, and 16
+/// bytes a column for every 64 rows, or for every 256th of the rows if there are more than 16384.
+[[nodiscard]] constexpr std::size_t normalization_backward_workspace(std::ptrdiff_t rows,
+                                                                     std::ptrdiff_t columns) {
+    return workspace::aligned_size(static_cast<std::size_t>(rows) * sizeof(detail::float_row_statistics)) +
+           detail::column_sum_bytes(rows, columns, 2) + workspace::alignment;
+}
+
+}  // namespace mp::ops::inline MP_ISA_NAMESPACE
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
+
+/// normalize_rows() of the CPU, enqueued.
+template <bool Centered, gpu_executor Executor, class X, class Gamma, class Beta, class Y>
+void normalize_rows(row_normalization<Centered>, const Executor& exec, float epsilon, matrix_view<const X> x,
+                    const Gamma& gamma, const Beta& beta, matrix_view<Y> y, std::span<float> mean,
+                    std::span<float> inverse) {
+    if (x.rows == 0) return;
+    using scale = scaling_element_t<Gamma>;
+    using shift = scaling_element_t<Beta>;
+    constexpr int width = row_chunk<X, scale, shift, Y>;
+    with_row_group(x.columns, [&](auto group) {
+        using group_type = decltype(group);
+        launch(Centered ? "mp::ops::layer_norm" : "mp::ops::rms_norm", exec, row_launch<group_type>(x.rows),
+               normalize_kernel<group_type, Centered, X, scale, shift, Y>{
+                   rows_of<width>(x), array_row<width>(gamma), array_row<width>(beta), rows_of<width>(y),
+                   mean.empty() ? nullptr : mean.data(), inverse.empty() ? nullptr : inverse.data(), x.rows,
+                   x.columns, epsilon});
+    });
+}
+
+/// normalize_rows_backward() of the CPU, enqueued.
+template <bool Centered, gpu_executor Executor, class X, class Gamma, class DY, class DX, class DGamma,
+          class DBeta>
+void normalize_rows_backward(row_normalization<Centered>, const Executor& exec, float epsilon,
+                             matrix_view<const X> x, const Gamma& gamma, matrix_view<const DY> dy,
+                             const DX& dx, const DGamma& dgamma, const DBeta& dbeta,
+                             std::span<const float> mean, std::span<const float> inverse) {
+    constexpr std::string_view function =
+        Centered ? "mp::ops::layer_norm_backward" : "mp::ops::rms_norm_backward";
+    constexpr bool of_gamma = !std::is_same_v<DGamma, ops::absent_t>;
+    constexpr bool of_beta = !std::is_same_v<DBeta, ops::absent_t>;
+    constexpr int sums = (of_gamma ? 1 : 0) + (of_beta ? 1 : 0);
+    const workspace::frame frame(workspace_of(exec));
+    // Before anything is launched, since it may throw.
+    auto* const computed = inverse.empty() ? take_workspace<float_row_statistics>(
+                                                 function, exec, static_cast<std::size_t>(x.rows))
+                                           : nullptr;
+    [[maybe_unused]] auto* const parts =
+        sums == 0 ? nullptr : take_column_parts(function, exec, x.rows, x.columns, sums);
+    row_statistics_source source;
+    if (!inverse.empty()) {
+        source.mean = Centered ? mean.data() : nullptr;
+        source.inverse = inverse.data();
+    } else if (x.rows != 0) {
+        with_row_group(x.columns, [&](auto group) {
+            using group_type = decltype(group);
+            launch(function, exec, row_launch<group_type>(x.rows),
+                   row_statistics_kernel<group_type, Centered, X>{rows_of<row_chunk<X>>(x), computed, x.rows,
+                                                                  x.columns, epsilon});
+        });
+        source.computed = computed;
+    }
+    if constexpr (sums != 0) {
+        constexpr int width = row_chunk<X, DY>;
+        launch_column_parts(
+            function, exec,
+            normalization_terms<of_gamma, of_beta, X, DY>{rows_of<width>(x), rows_of<width>(dy), source},
+            x.rows, x.columns, parts);
+        if constexpr (of_gamma) launch_column_totals(function, exec, parts, 0, x.rows, dgamma);
+        if constexpr (of_beta) launch_column_totals(function, exec, parts, sums - 1, x.rows, dbeta);
+    }
+    // Last, since dx may lie in the memory of x or dy.
+    if constexpr (!std::is_same_v<DX, ops::absent_t>) {
+        if (x.rows == 0) return;
+        using scale = scaling_element_t<Gamma>;
+        using result = typename DX::value_type;
+        constexpr int width = row_chunk<X, scale, DY, result>;
+        with_row_group(x.columns, [&](auto group) {
+            using group_type = decltype(group);
+            launch(function, exec, row_launch<group_type>(x.rows),
+                   normalize_backward_kernel<group_type, Centered, X, scale, DY, result>{
+                       rows_of<width>(x), array_row<width>(gamma), rows_of<width>(dy), rows_of<width>(dx),
+                       source, x.rows, x.columns});
+        });
+    }
+}
+
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE

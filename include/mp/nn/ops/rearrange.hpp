@@ -1,0 +1,359 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// Matrices put side by side and taken apart, and heads brought into the other layout: copies, in any mix of
+/// formats, each element rounded once. The gradient of one is another of them.
+#pragma once
+
+#include <mp/arrays/array/for_each_element.hpp>
+#include <mp/arrays/array/parallel.hpp>
+#include <mp/error.hpp>
+#include <mp/executor.hpp>
+#include <mp/matrix_view.hpp>
+#include <mp/nn/autocast/dispatch.hpp>
+#include <mp/nn/ops/arguments.hpp>
+#include <mp/nn/ops/attention/heads.hpp>
+#include <mp/nn/ops/attention/options.hpp>
+#include <mp/nn/ops/matrix_operand.hpp>
+#include <mp/numbers/rules/elementwise.hpp>
+
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <vector>
+
+namespace mp::ops::inline MP_ISA_NAMESPACE {
+
+/// Where the parts of a matrix lie.
+enum class parts_along : unsigned char {
+    rows,    ///< one below the other: torch's dim = 0
+    columns  ///< side by side: dim = 1
+};
+
+struct permute_heads_options {
+    /// Heads of a sequence.
+    std::ptrdiff_t heads = 1;
+    /// Sequences, one below the other.
+    std::ptrdiff_t batch = 1;
+    /// The layout of x; y has the other one.
+    head_layout from = head_layout::side_by_side;
+};
+
+}  // namespace mp::ops::inline MP_ISA_NAMESPACE
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
+
+/// to = from, element by element.
+template <executor Executor, class From, class To>
+void copy_elements(const Executor& exec, matrix_view<const From> from, matrix_view<To> to) {
+    if (to.rows == 0 || to.columns == 0) return;
+    if constexpr (std::same_as<Executor, cpu>) {
+        if (from.order == to.order) {
+            return autocast::operand_traits<matrix_view<const From>>::copy(exec, from, to);
+        }
+    }
+    map_elements(identity_function{}, exec, to, from);
+}
+
+/// Most parts of a call.
+inline constexpr std::size_t most_parts = 8;
+inline constexpr std::array<std::string_view, most_parts> part_names{
+    "parts[0]", "parts[1]", "parts[2]", "parts[3]", "parts[4]", "parts[5]", "parts[6]", "parts[7]"};
+
+/// Names of the arguments of an op of a whole matrix and its parts.
+constexpr std::array<std::string_view, most_parts + 3> names_with_parts(std::string_view whole) {
+    std::array<std::string_view, most_parts + 3> names{"exec", "along", whole};
+    for (std::size_t i = 0; i < most_parts; ++i) names[i + 3] = part_names[i];
+    return names;
+}
+
+/// The parts with their names.
+template <class... Parts>
+std::vector<named_operand> named_parts(const Parts&... parts) {
+    std::vector<named_operand> all;
+    (all.push_back(named(part_names[all.size()], parts)), ...);
+    return all;
+}
+
+/// Checks that the parts make up the whole.
+inline void check_parts(std::string_view function, const auto& exec, ops::parts_along along,
+                        const named_operand& whole, const std::vector<named_operand>& parts) {
+    check_executor(function, exec);
+    check_operand(function, whole);
+    const bool by_rows = along == ops::parts_along::rows;
+    const std::string name(whole.name);
+    std::ptrdiff_t sum = 0;
+    for (const named_operand& part : parts) {
+        check_operand(function, part);
+        const std::string part_name(part.name);
+        if (by_rows) {
+            check_equal_sizes(function, part_name + ".columns", part.extent.columns, name + ".columns",
+                              whole.extent.columns);
+        } else {
+            check_equal_sizes(function, part_name + ".rows", part.extent.rows, name + ".rows",
+                              whole.extent.rows);
+        }
+        // Compared before it is added, so that sums of absurd sizes do not overflow.
+        const std::ptrdiff_t size = by_rows ? part.extent.rows : part.extent.columns;
+        const std::ptrdiff_t left = (by_rows ? whole.extent.rows : whole.extent.columns) - sum;
+        if (size > left) {
+            throw_argument(function, part_name + (by_rows ? ".rows" : ".columns"), size,
+                           "must be at most what the parts before it leave of " + name +
+                               (by_rows ? ".rows" : ".columns") + ", which is " + error_text(left));
+        }
+        sum += size;
+    }
+    check_equal_sizes(function, name + (by_rows ? ".rows" : ".columns"),
+                      by_rows ? whole.extent.rows : whole.extent.columns,
+                      by_rows ? "the sum of the rows of parts" : "the sum of the columns of parts", sum);
+}
+
+/// Calls f(part, block) for each part with its place in the whole.
+template <class Whole, class Function, class... Parts>
+void for_each_part(ops::parts_along along, matrix_view<Whole> whole, Function f,
+                   const matrix_view<Parts>&... parts) {
+    std::ptrdiff_t first = 0;
+    const auto visit = [&](const auto& part) {
+        const bool by_rows = along == ops::parts_along::rows;
+        f(part, by_rows ? whole.block(first, 0, part.rows, part.columns)
+                        : whole.block(0, first, part.rows, part.columns));
+        first += by_rows ? part.rows : part.columns;
+    };
+    (visit(parts), ...);
+}
+
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+
+namespace mp::ops::inline MP_ISA_NAMESPACE {
+
+/// Tag of concatenate(): mixes arrays, so in the widest of their types.
+struct concatenate_op {
+    static constexpr std::string_view name = "concatenate";
+    static constexpr auto category = op_category::promote_widest;
+    static constexpr bool computes_in_float = true;
+    static constexpr auto argument_names = detail::names_with_parts("y");
+    static constexpr std::array<std::string_view, 4> known_as{"cat", "concat", "Concat", "ConcatV2"};
+
+    static void validate(const auto& exec, parts_along along, const auto& y, const auto&... parts) {
+        constexpr std::string_view function = "mp::ops::concatenate";
+        const auto whole = detail::named("y", y);
+        const auto all = detail::named_parts(parts...);
+        detail::check_parts(function, exec, along, whole, all);
+        for (const auto& part : all) detail::check_separate(function, whole, part);
+    }
+
+    template <executor Executor, element Y, element... Parts>
+    void operator()(const Executor& exec, parts_along along, matrix_view<Y> y,
+                    matrix_view<const Parts>... parts) const {
+        detail::for_each_part(
+            along, y, [&](const auto& part, const auto& block) { detail::copy_elements(exec, part, block); },
+            parts...);
+    }
+};
+
+/// y = the parts one below the other or side by side, a tuple or array of 1 to 8 matrix views:
+///
+///     mp::ops::concatenate(exec, mp::ops::parts_along::columns, std::tuple(q, k, v), qkv);
+///     mp::ops::concatenate(exec, mp::ops::parts_along::rows, std::tuple(old_keys, new_keys), keys);
+///
+/// Shapes: along rows, the parts have the columns of y and together its rows; along columns the other way
+/// round. Any storage orders and leading dimensions. Formats are any mp::ops::element, in any mix; each
+/// element is rounded once to the format of y. Under a policy, parts are cast to the widest of their formats,
+/// and the result has that format, too. The gradient of the parts is split() of dy. On a GPU, with
+/// <mp/nn/ops/rearrange/gpu.hpp>, each part is a launch.
+///
+/// Throws argument_error for shapes that do not fit, invalid views and a y that overlaps a part; y is then
+/// unchanged.
+template <class Policy = autocast::by_region, executor Executor = cpu, class Parts, matrix_result Y>
+void concatenate(const Executor& exec, parts_along along, const Parts& parts, const Y& y) {
+    static_assert(std::tuple_size_v<Parts> >= 1 && std::tuple_size_v<Parts> <= detail::most_parts,
+                  "mp::ops::concatenate: parts is a tuple or array of 1 to 8 matrix views");
+    std::apply(
+        [&](const auto&... part) {
+            autocast::call<Policy>(concatenate_op{}, exec, along, detail::output_view(y),
+                                   detail::input_view(part)...);
+        },
+        parts);
+}
+
+/// Tag of split(): a copy, right in any format, so nothing is cast.
+struct split_op {
+    static constexpr std::string_view name = "split";
+    static constexpr auto category = op_category::pass_through;
+    static constexpr bool computes_in_float = true;
+    static constexpr auto argument_names = detail::names_with_parts("x");
+    static constexpr std::array<std::string_view, 4> known_as{"split", "Split", "SplitV", "_split_v2"};
+
+    static void validate(const auto& exec, parts_along along, const auto& x, const auto&... parts) {
+        constexpr std::string_view function = "mp::ops::split";
+        const auto whole = detail::named("x", x);
+        const auto all = detail::named_parts(parts...);
+        detail::check_parts(function, exec, along, whole, all);
+        for (std::size_t i = 0; i < all.size(); ++i) {
+            detail::check_separate(function, all[i], whole);
+            for (std::size_t k = 0; k < i; ++k) detail::check_separate(function, all[i], all[k]);
+        }
+    }
+
+    template <executor Executor, element X, element... Parts>
+    void operator()(const Executor& exec, parts_along along, matrix_view<const X> x,
+                    matrix_view<Parts>... parts) const {
+        detail::for_each_part(
+            along, x, [&](const auto& part, const auto& block) { detail::copy_elements(exec, block, part); },
+            parts...);
+    }
+};
+
+/// The parts = x taken apart, a tuple or array of 1 to 8 matrix views, or add_to() of them; also the gradient
+/// of concatenate():
+///
+///     mp::ops::split(exec, mp::ops::parts_along::columns, dqkv, std::tuple(dq, add_to(dk), add_to(dv)));
+///
+/// Shapes, formats, rounding and errors are those of concatenate(); parts overlap neither x nor each other.
+/// The gradient of x is concatenate() of those of the parts. (Who only reads the parts needs no copy:
+/// x.block() is a view of one.)
+template <class Policy = autocast::by_region, executor Executor = cpu, element X, class Parts>
+void split(const Executor& exec, parts_along along, matrix_view<X> x, const Parts& parts) {
+    static_assert(std::tuple_size_v<Parts> >= 1 && std::tuple_size_v<Parts> <= detail::most_parts,
+                  "mp::ops::split: parts is a tuple or array of 1 to 8 matrix views");
+    std::apply(
+        [&](const auto&... part) {
+            autocast::call<Policy>(split_op{}, exec, along, detail::input_view(x),
+                                   detail::output_view(part)...);
+        },
+        parts);
+}
+
+}  // namespace mp::ops::inline MP_ISA_NAMESPACE
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
+
+/// Checks x and y, of which x has the layout options.from where `forward`, else the other.
+inline void check_permute(std::string_view function, const auto& exec, const named_operand& x,
+                          const named_operand& y, const ops::permute_heads_options& options, bool forward) {
+    check_executor(function, exec);
+    check_operand(function, x);
+    if (options.heads < 1) throw_argument(function, "options.heads", options.heads, "must be at least 1");
+    if (options.batch < 1) throw_argument(function, "options.batch", options.batch, "must be at least 1");
+    const std::string rows = std::string(x.name) + ".rows";
+    const std::string columns = std::string(x.name) + ".columns";
+    check_multiple(function, rows, x.extent.rows, "options.batch", options.batch);
+    if ((options.from == ops::head_layout::side_by_side) == forward) {
+        check_multiple(function, columns, x.extent.columns, "options.heads", options.heads);
+        check_shape(function, y, x.extent.rows * options.heads, rows + " * options.heads",
+                    x.extent.columns / options.heads, columns + " / options.heads");
+    } else {
+        check_multiple(function, rows + " / options.batch", x.extent.rows / options.batch, "options.heads",
+                       options.heads);
+        check_shape(function, y, x.extent.rows / options.heads, rows + " / options.heads",
+                    x.extent.columns * options.heads, columns + " * options.heads");
+    }
+    check_separate(function, y, x);
+}
+
+/// Names the walk between the layouts of heads, for permute().
+struct head_permutation {};
+
+/// y = the heads of x, which lie side by side in x where `to_stacked`, else in y. On the CPU; on a GPU the
+/// function of this name in <mp/nn/ops/rearrange/gpu.hpp>.
+template <class X, class Y>
+void permute(head_permutation, const cpu& exec, matrix_view<const X> x, matrix_view<Y> y,
+             const ops::permute_heads_options& options, bool to_stacked) {
+    if (x.rows == 0 || x.columns == 0) return;
+    const std::ptrdiff_t tokens = (to_stacked ? x.rows : y.rows) / options.batch;
+    const std::ptrdiff_t head_dim = to_stacked ? y.columns : x.columns;
+    const auto beside = [&](auto matrix, std::ptrdiff_t i) {
+        return matrix.block(i / options.heads * tokens, i % options.heads * head_dim, tokens, head_dim);
+    };
+    const auto stacked = [&](auto matrix, std::ptrdiff_t i) {
+        return matrix.block(i * tokens, 0, tokens, head_dim);
+    };
+    for_each_task(exec, options.batch * options.heads, tokens * head_dim,
+                  [&](const cpu& inner, std::ptrdiff_t begin, std::ptrdiff_t end) {
+                      for (std::ptrdiff_t i = begin; i < end; ++i) {
+                          if (to_stacked) {
+                              copy_elements(inner, beside(x, i), stacked(y, i));
+                          } else {
+                              copy_elements(inner, stacked(x, i), beside(y, i));
+                          }
+                      }
+                  });
+}
+
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+
+namespace mp::ops::inline MP_ISA_NAMESPACE {
+
+/// Tag of permute_heads(): a copy, right in any format, so nothing is cast.
+struct permute_heads_op {
+    static constexpr std::string_view name = "permute_heads";
+    static constexpr auto category = op_category::pass_through;
+    static constexpr bool computes_in_float = true;
+    static constexpr std::array<std::string_view, 4> argument_names{"exec", "x", "y", "options"};
+    static constexpr std::array<std::string_view, 3> known_as{"transpose", "Transpose", "_npi_transpose"};
+
+    static void validate(const auto& exec, const auto& x, const auto& y,
+                         const permute_heads_options& options) {
+        detail::check_permute("mp::ops::permute_heads", exec, detail::named("x", x), detail::named("y", y),
+                              options, true);
+    }
+
+    template <executor Executor, element X, element Y>
+    void operator()(const Executor& exec, matrix_view<const X> x, matrix_view<Y> y,
+                    const permute_heads_options& options) const {
+        permute(detail::head_permutation{}, exec, x, y, options, options.from == head_layout::side_by_side);
+    }
+};
+
+/// y = the heads of x in the other layout: (batch, tokens, heads, head_dim) to (batch, heads, tokens, head_dim), or
+/// back where options.from is stacked.
+///
+///     mp::ops::permute_heads(exec, q, q_stacked, {.heads = 12, .batch = batch});
+///
+/// Shapes: side by side, (batch * tokens) x (heads * head_dim); stacked, (batch * heads * tokens) x head_dim. Any
+/// storage orders and leading dimensions. Formats are any mp::ops::element, in any mix; each element is
+/// rounded once to the format of y. Runs on CPUs and, with <mp/nn/ops/rearrange/gpu.hpp>, on GPUs, in one
+/// launch. (Attention reads either layout where it lies.)
+///
+/// Throws argument_error for shapes that do not fit, sizes that heads and batch do not divide, invalid views
+/// and a y that overlaps x; y is then unchanged.
+template <class Policy = autocast::by_region, executor Executor = cpu, element X, matrix_result Y>
+void permute_heads(const Executor& exec, matrix_view<X> x, const Y& y,
+                   const permute_heads_options& options = {}) {
+    autocast::call<Policy>(permute_heads_op{}, exec, detail::input_view(x), detail::output_view(y), options);
+}
+
+/// Tag of permute_heads_backward().
+struct permute_heads_backward_op {
+    static constexpr std::string_view name = "permute_heads_backward";
+    static constexpr auto category = permute_heads_op::category;
+    static constexpr bool computes_in_float = true;
+    using forward_op = permute_heads_op;
+    static constexpr std::array<std::string_view, 4> argument_names{"exec", "dy", "dx", "options"};
+    static constexpr std::array<std::string_view, 0> known_as{};
+
+    static void validate(const auto& exec, const auto& dy, const auto& dx,
+                         const permute_heads_options& options) {
+        detail::check_permute("mp::ops::permute_heads_backward", exec, detail::named("dy", dy),
+                              detail::named("dx", dx), options, false);
+    }
+
+    template <executor Executor, element DY, element DX>
+    void operator()(const Executor& exec, matrix_view<const DY> dy, matrix_view<DX> dx,
+                    const permute_heads_options& options) const {
+        permute(detail::head_permutation{}, exec, dy, dx, options, options.from != head_layout::side_by_side);
+    }
+};
+
+/// The gradient of x of y = permute_heads(x), given dy and the same options: dy in the layout options.from.
+template <class Policy = autocast::by_region, executor Executor = cpu, element DY, matrix_result DX>
+void permute_heads_backward(const Executor& exec, matrix_view<DY> dy, const DX& dx,
+                            const permute_heads_options& options = {}) {
+    autocast::call<Policy>(permute_heads_backward_op{}, exec, detail::input_view(dy), detail::output_view(dx),
+                           options);
+}
+
+}  // namespace mp::ops::inline MP_ISA_NAMESPACE

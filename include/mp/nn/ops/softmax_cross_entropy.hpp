@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// The loss of a classifier: softmax and cross entropy in one; the loss, its gradient, or both in one pass.
+#pragma once
+
+#include <mp/base/contiguous.hpp>
+#include <mp/error.hpp>
+#include <mp/executor.hpp>
+#include <mp/nn/autocast/dispatch.hpp>
+#include <mp/nn/ops/arguments.hpp>
+#include <mp/nn/ops/loss_factors.hpp>
+#include <mp/nn/ops/matrix_operand.hpp>
+#include <mp/nn/ops/softmax_cross_entropy/options.hpp>
+#include <mp/nn/ops/softmax_cross_entropy/rows.hpp>
+
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
+
+/// Checks the labels against the matrix of logits, which has been checked; those in the memory of a GPU can
+/// only be counted.
+template <gpu_executor Executor, class Label>
+void check_labels(std::string_view function, const Executor& /*exec*/, const named_operand& logits,
+                  std::span<const Label> labels, const ops::cross_entropy_options& /*options*/ = {}) {
+    check_size(function, {"labels", extent_of(labels)}, logits.extent.rows, "logits.rows");
+}
+template <class Label>
+void check_labels(std::string_view function, const cpu& /*exec*/, const named_operand& logits,
+                  std::span<const Label> labels, const ops::cross_entropy_options& options = {}) {
+    check_size(function, {"labels", extent_of(labels)}, logits.extent.rows, "logits.rows");
+    for (std::size_t i = 0; i < labels.size(); ++i) {
+        if (!counts(options, labels[i])) continue;
+        if (std::cmp_less(labels[i], 0) || std::cmp_greater_equal(labels[i], logits.extent.columns)) {
+            std::string name("labels[");
+            name.append(error_text(i)).append("]");
+            std::string expected("must be a column of logits, from 0 to ");
+            expected.append(error_text(logits.extent.columns - 1));
+            if (options.ignore_index.has_value()) {
+                expected.append(", or options.ignore_index, which is ");
+                expected.append(error_text(*options.ignore_index));
+            }
+            throw_argument(function, name, labels[i], expected);
+        }
+    }
+}
+
+inline void check_logits(std::string_view function, const named_operand& logits) {
+    check_operand(function, logits);
+    if (logits.extent.rows == 0) {
+        throw_argument(function, "logits.rows", 0,
+                       "must be at least 1, since the mean of no losses is undefined");
+    }
+    if (logits.extent.columns == 0) throw_argument(function, "logits.columns", 0, "must be at least 1");
+}
+
+/// What every pass of the cross entropy checks first.
+template <class Executor, class Label, class Factors>
+void check_cross_entropy(std::string_view function, const Executor& exec, const named_operand& logits,
+                         std::span<const Label> labels, const Factors& factors,
+                         const ops::cross_entropy_options& options) {
+    check_executor(function, exec);
+    check_logits(function, logits);
+    check_cross_entropy_options(function, options);
+    check_labels(function, exec, logits, labels, options);
+    check_loss_factors(function, factors);
+}
+
+/// Checks where the losses go. A CPU may leave out those of the rows.
+template <class Executor>
+void check_losses(std::string_view function, const Executor& /*exec*/, const named_operand& loss,
+                  const named_operand& losses, const named_operand& logits) {
+    if (loss.extent.address == 0) {
+        throw_argument(function, "loss", "null", "must be a float in the memory of the executor");
+    }
+    if (gpu_executor<Executor> || losses.extent.columns != 0) {
+        check_size(function, losses, logits.extent.rows, "logits.rows");
+    }
+    check_separate(function, losses, logits);
+}
+
+/// Checks logarithms of the rows' sums, which may be left out.
+inline void check_log_sums(std::string_view function, const named_operand& log_sums,
+                           const named_operand& logits) {
+    if (log_sums.extent.columns != 0) check_size(function, log_sums, logits.extent.rows, "logits.rows");
+}
+
+inline void check_dlogits(std::string_view function, const named_operand& dlogits,
+                          const named_operand& logits) {
+    check_shape(function, dlogits, logits.extent.rows, "logits.rows", logits.extent.columns,
+                "logits.columns");
+    check_separate_or_same(function, dlogits, logits);
+}
+
+/// cross_entropy() of the CPU, to memory.
+template <class Logit, class Label, class Loss, class Real, class... Gradient>
+void cross_entropy_to(cross_entropy_rows walk, const cpu& exec, matrix_view<const Logit> logits,
+                      std::span<const Label> labels, std::span<Loss> loss, const row_results<Real>& rows,
+                      const ops::loss_factors& factors, const ops::cross_entropy_options& options,
+                      matrix_view<Gradient>... dlogits) {
+    loss[0] = as<Loss>(cross_entropy(walk, exec, logits, labels, rows, factors, options, dlogits...));
+}
+
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+
+namespace mp::ops::inline MP_ISA_NAMESPACE {
+
+/// Tag of softmax_cross_entropy(): exponentials and a mean, so in float.
+struct softmax_cross_entropy_op {
+    static constexpr std::string_view name = "softmax_cross_entropy";
+    static constexpr std::array<std::string_view, 5> known_as = {
+        "cross_entropy_loss", "cross_entropy", "nll_loss", "SparseSoftmaxCrossEntropyWithLogits", "loss"};
+    static constexpr std::array<std::string_view, 5> argument_names = {"exec", "logits", "labels", "factors",
+                                                                       "options"};
+    static constexpr auto category = op_category::full_precision;
+    static constexpr bool computes_in_float = true;
+
+    template <class Label>
+    static void validate(cpu exec, const auto& logits, std::span<const Label> labels,
+                         const loss_factors& factors, const cross_entropy_options& options) {
+        detail::check_cross_entropy("mp::ops::softmax_cross_entropy", exec, detail::named("logits", logits),
+                                    labels, factors, options);
+    }
+
+    template <element Logit, std::integral Label>
+    detail::arithmetic_type<Logit> operator()(cpu exec, matrix_view<const Logit> logits,
+                                              std::span<const Label> labels, const loss_factors& factors,
+                                              const cross_entropy_options& options) const {
+        return cross_entropy(detail::cross_entropy_rows{}, exec, logits, labels,
+                             detail::row_results<detail::arithmetic_type<Logit>>{}, factors, options);
+    }
+};
+
+/// The loss of a batch: weight times the mean over the rows of log(sum_j exp(logits_j)) - logits_label.
+///
+///     const float loss = mp::ops::softmax_cross_entropy(exec, logits, labels);
+///
+/// Shapes: logits is batch x classes, a matrix view in any storage order; labels is a contiguous range of
+/// `batch` integers, the column that is right for each row. factors.scale has no part in the result: the loss
+/// stays readable whatever the scaler does. Logits are read in their format, exponentials are
+/// computed in float after the largest value of the row has been subtracted, sums and logarithms in double,
+/// and the sum of the rows is rounded to float once; with logits of doubles everything is in double, and so
+/// is the result. The result does not depend on the number of threads. NaN or +infinity in a row make the
+/// loss NaN.
+///
+/// With options.label_smoothing, a row's loss is (1 - label_smoothing) times that, plus label_smoothing times
+/// the mean of log(sum_j exp(logits_j)) - logits_c over all classes c; the mean over the rows leaves out
+/// those whose label is options.ignore_index. See cross_entropy_options.
+///
+/// Throws argument_error for an empty batch, invalid views, a label that is no column, a weight that is
+/// negative or not finite, and a label_smoothing that is not from 0 to below 1.
+template <class Policy = autocast::by_region, element Logit, detail::contiguous Labels>
+detail::arithmetic_type<Logit> softmax_cross_entropy(cpu exec, matrix_view<Logit> logits,
+                                                     const Labels& labels, const loss_factors& factors = {},
+                                                     const cross_entropy_options& options = {}) {
+    return autocast::call<Policy>(softmax_cross_entropy_op{}, exec, detail::input_view(logits),
+                                  detail::input_view(labels), factors, options);
+}
+
+/// Tag of softmax_cross_entropy() whose losses go to memory.
+struct softmax_cross_entropy_to_memory_op {
+    static constexpr std::string_view name = "softmax_cross_entropy";
+    using forward_op = softmax_cross_entropy_op;
+    static constexpr std::array<std::string_view, 7> argument_names = {
+        "exec", "logits", "labels", "loss", "row_losses", "factors", "options"};
+    static constexpr auto category = softmax_cross_entropy_op::category;
+    static constexpr bool computes_in_float = true;
+
+    template <class Label>
+    static void validate(const auto& exec, const auto& logits, std::span<const Label> labels,
+                         const auto& loss, const auto& rows, const loss_factors& factors,
+                         const cross_entropy_options& options) {
+        constexpr std::string_view function = "mp::ops::softmax_cross_entropy";
+        const auto input = detail::named("logits", logits);
+        detail::check_cross_entropy(function, exec, input, labels, factors, options);
+        const auto losses = detail::named("row_losses", rows.losses);
+        const auto log_sums = detail::named("log_sums", rows.log_sums);
+        detail::check_losses(function, exec, detail::named("loss", loss), losses, input);
+        detail::check_log_sums(function, log_sums, input);
+        detail::check_separate(function, log_sums, input);
+        detail::check_separate(function, log_sums, losses);
+        detail::check_separate(function, log_sums, detail::named("loss", loss));
+    }
+
+    template <executor Executor, element Logit, std::integral Label, element Loss>
+    void operator()(const Executor& exec, matrix_view<const Logit> logits, std::span<const Label> labels,
+                    std::span<Loss> loss, const auto& rows, const loss_factors& factors,
+                    const cross_entropy_options& options) const {
+        cross_entropy_to(detail::cross_entropy_rows{}, exec, logits, labels, loss, rows, factors, options);
+    }
+};
+
+/// The same, with the mean loss into *loss and the losses of the rows into row_losses, of logits.rows floats,
+/// each rounded once and without the weight; 0 for rows that do not count. All of it is memory of the
+/// executor, and what is written overlaps nothing. On a CPU row_losses may be empty, and all are of doubles
+/// for logits of doubles.
+///
+///     mp::ops::softmax_cross_entropy(stream, logits, labels, loss, row_losses, {}, {.ignore_index = -100});
+///
+/// log_sums, if not empty, receives log(sum_j exp(logits_j)) of each row, rounded once on a CPU and with the
+/// error of a loss on a GPU; 0 for rows that do not count. The gradient is faster with it:
+///
+///     mp::ops::softmax_cross_entropy(exec, logits, labels, &loss, row_losses, factors, options, log_sums);
+///     mp::ops::softmax_cross_entropy_backward(exec, logits, labels, dlogits, factors, options, log_sums);
+///
+/// On a GPU, a row's loss has an error of 2^-21 of itself or 2^-21, whichever is larger; the mean is the
+/// exact one of the rows' losses, rounded, and in the same order whatever the device. Labels cannot be
+/// checked before the launch: a row whose label is no column has the loss NaN, and then so is the mean.
+/// Layouts are as for softmax(). Throws argument_error for a null loss and row_losses of another size, too.
+template <class Policy = autocast::by_region, executor Executor, element Logit, detail::contiguous Labels>
+void softmax_cross_entropy(const Executor& exec, matrix_view<Logit> logits, const Labels& labels,
+                           detail::arithmetic_type<Logit>* loss,
+                           std::span<detail::arithmetic_type<Logit>> row_losses,
+                           const loss_factors& factors = {}, const cross_entropy_options& options = {},
+                           std::span<detail::arithmetic_type<Logit>> log_sums = {}) {
+    autocast::call<Policy>(softmax_cross_entropy_to_memory_op{}, exec, detail::input_view(logits),
+                           detail::input_view(labels), autocast::out(std::span(loss, 1)),
+                           detail::row_results<detail::arithmetic_type<Logit>>{row_losses, log_sums}, factors,
+                           options);
+}
+
+/// Tag of softmax_cross_entropy_backward(): exponentials, so in float. `product_operands` are loss_factors,
+/// or those with a loss scale in device memory.
+struct softmax_cross_entropy_backward_op {
+    static constexpr std::string_view name = "softmax_cross_entropy_backward";
+    using forward_op = softmax_cross_entropy_op;
+    static constexpr std::array<std::string_view, 7> argument_names = {
+        "exec", "logits", "labels", "dlogits", "factors", "options", "log_sums"};
+    static constexpr auto category = op_category::full_precision;
+    static constexpr bool computes_in_float = true;
+
+    template <class Label>
+    static void validate(const auto& exec, const auto& logits, std::span<const Label> labels,
+                         const auto& dlogits, const auto& factors, const cross_entropy_options& options,
+                         const auto& saved) {
+        constexpr std::string_view function = "mp::ops::softmax_cross_entropy_backward";
+        const auto input = detail::named("logits", logits);
+        const auto result = detail::named("dlogits", dlogits);
+        const auto log_sums = detail::named("log_sums", saved.values);
+        detail::check_cross_entropy(function, exec, input, labels, factors, options);
+        detail::check_dlogits(function, result, input);
+        detail::check_log_sums(function, log_sums, input);
+        detail::check_separate(function, result, log_sums);
+    }
+
+    template <executor Executor, element Logit, std::integral Label, element Gradient>
+    void operator()(const Executor& exec, matrix_view<const Logit> logits, std::span<const Label> labels,
+                    matrix_view<Gradient> dlogits, const auto& factors, const cross_entropy_options& options,
+                    const auto& log_sums) const {
+        cross_entropy_gradient(detail::cross_entropy_rows{}, exec, logits, labels, dlogits, factors, options,
+                               log_sums);
+    }
+};
+
+/// The gradient of softmax_cross_entropy() with respect to the logits, times the loss scale:
+/// dlogits = (softmax(logits) - one_hot(labels)) * weight * scale / batch.
+///
+///     mp::ops::softmax_cross_entropy_backward(exec, logits, labels, dlogits, {.scale = 1024});
+///
+/// Shapes: dlogits is batch x classes like logits, in any storage order, and may be logits itself, but not
+/// overlap it otherwise. Each element is computed to 2.5 ulp of float, and rounded from there to the format
+/// of dlogits: gradients too small for it become zero and too large ones infinity, which is what the loss
+/// scale is there to avoid.
+///
+/// With options.label_smoothing the row of one_hot is (1 - label_smoothing) one_hot + label_smoothing /
+/// classes, and the error 2^-21 of the larger of the two terms, times weight * scale / batch. Rows whose
+/// label is options.ignore_index have a gradient of +0, and `batch` is the number of the others; a GPU counts
+/// them itself, and takes one float of the executor's workspace for it.
+///
+/// With log_sums, which softmax_cross_entropy() has written for the same logits, it is one pass that searches
+/// and sums nothing. Then an element's error is 2^-21 + 2^-24 |log_sum| of the larger of the two terms whose
+/// difference it is, times weight * scale / batch. A row whose log_sum is not finite is all NaN.
+///
+/// Throws argument_error as softmax_cross_entropy() does, and for a dlogits of another shape or a scale that
+/// is not finite and positive; dlogits is then unchanged.
+///
+/// On a GPU, with p = softmax(logits), the error is 2^-21 p weight scale / batch, and for the column of the
+/// label 2^-21 weight scale / batch. Labels lie in device memory, too, and cannot be checked: a row whose
+/// label is no column is all NaN.
+template <class Policy = autocast::by_region, executor Executor = cpu, element Logit,
+          detail::contiguous Labels, matrix_result Gradient>
+void softmax_cross_entropy_backward(const Executor& exec, matrix_view<Logit> logits, const Labels& labels,
+                                    const Gradient& dlogits, const loss_factors& factors = {},
+                                    const cross_entropy_options& options = {},
+                                    std::span<const detail::arithmetic_type<Logit>> log_sums = {}) {
+    using real = detail::arithmetic_type<Logit>;
+    autocast::call<Policy>(softmax_cross_entropy_backward_op{}, exec, detail::input_view(logits),
+                           detail::input_view(labels), detail::output_view(dlogits), factors, options,
+                           detail::row_log_sums<real>{log_sums});
+}
+
+/// Tag of softmax_cross_entropy_with_gradient(), with factors as those of softmax_cross_entropy_backward_op.
+struct softmax_cross_entropy_with_gradient_op {
+    static constexpr std::string_view name = "softmax_cross_entropy_with_gradient";
+    using forward_op = softmax_cross_entropy_op;
+    static constexpr std::array<std::string_view, 8> argument_names = {
+        "exec", "logits", "labels", "loss", "row_losses", "dlogits", "factors", "options"};
+    static constexpr auto category = softmax_cross_entropy_op::category;
+    static constexpr bool computes_in_float = true;
+
+    template <class Label>
+    static void validate(const auto& exec, const auto& logits, std::span<const Label> labels,
+                         const auto& loss, const auto& rows, const auto& dlogits, const auto& factors,
+                         const cross_entropy_options& options) {
+        constexpr std::string_view function = "mp::ops::softmax_cross_entropy_with_gradient";
+        const auto input = detail::named("logits", logits);
+        const auto losses = detail::named("row_losses", rows.losses);
+        const auto result = detail::named("dlogits", dlogits);
+        detail::check_cross_entropy(function, exec, input, labels, factors, options);
+        detail::check_losses(function, exec, detail::named("loss", loss), losses, input);
+        detail::check_dlogits(function, result, input);
+        detail::check_separate(function, result, losses);
+    }
+
+    template <executor Executor, element Logit, std::integral Label, element Loss, element Gradient>
+    void operator()(const Executor& exec, matrix_view<const Logit> logits, std::span<const Label> labels,
+                    std::span<Loss> loss, const auto& rows, matrix_view<Gradient> dlogits,
+                    const auto& factors, const cross_entropy_options& options) const {
+        cross_entropy_to(detail::cross_entropy_rows{}, exec, logits, labels, loss, rows, factors, options,
+                         dlogits);
+    }
+};
+
+/// Both in one pass over the logits: *loss and row_losses as softmax_cross_entropy() has them, dlogits as
+/// softmax_cross_entropy_backward(), which may be logits. Gradients carry the loss scale, the loss does not.
+///
+///     mp::ops::softmax_cross_entropy_with_gradient(stream, logits, labels, loss, row_losses, logits,
+///                                                  {.scale = 1024}, {.label_smoothing = 0.1F});
+///
+/// The results have the bits of the two separate calls, on a GPU those of the loss where dlogits has the
+/// format of the logits. Errors are theirs, too; nothing is written then.
+template <class Policy = autocast::by_region, executor Executor, element Logit, detail::contiguous Labels,
+          matrix_result Gradient>
+void softmax_cross_entropy_with_gradient(const Executor& exec, matrix_view<Logit> logits,
+                                         const Labels& labels, detail::arithmetic_type<Logit>* loss,
+                                         std::span<detail::arithmetic_type<Logit>> row_losses,
+                                         const Gradient& dlogits, const loss_factors& factors = {},
+                                         const cross_entropy_options& options = {}) {
+    autocast::call<Policy>(softmax_cross_entropy_with_gradient_op{}, exec, detail::input_view(logits),
+                           detail::input_view(labels), autocast::out(std::span(loss, 1)),
+                           detail::row_results<detail::arithmetic_type<Logit>>{row_losses},
+                           detail::output_view(dlogits), factors, options);
+}
+
+/// Overload on a CPU, which returns the loss.
+///
+///     const float loss = mp::ops::softmax_cross_entropy_with_gradient(exec, logits, labels, dlogits,
+///                                                                     {.scale = scaler.current_scale()});
+template <class Policy = autocast::by_region, element Logit, detail::contiguous Labels,
+          matrix_result Gradient>
+detail::arithmetic_type<Logit> softmax_cross_entropy_with_gradient(
+    cpu exec, matrix_view<Logit> logits, const Labels& labels, const Gradient& dlogits,
+    const loss_factors& factors = {}, const cross_entropy_options& options = {}) {
+    using real = detail::arithmetic_type<Logit>;
+    real loss = 0;
+    softmax_cross_entropy_with_gradient<Policy>(exec, logits, labels, &loss, std::span<real>{}, dlogits,
+                                                factors, options);
+    return loss;
+}
+
+}  // namespace mp::ops::inline MP_ISA_NAMESPACE

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// What tags of ops from one matrix to another of the same shape have in common, and those of their gradients:
+/// a tag names its op and its rule; its base checks the arguments and walks over elements or rows.
+///
+///     struct silu_op : detail::elementwise_op<silu_op, detail::silu_function> {
+///         static constexpr std::string_view name = "silu";
+///         static constexpr auto category = op_category::pass_through;
+///         static constexpr std::array<std::string_view, 0> known_as{};
+///     };
+///     struct silu_backward_op : detail::elementwise_backward_op<silu_backward_op, silu_op, detail::silu_function> { ... };
+#pragma once
+
+#include <mp/arrays/array/for_each_element.hpp>
+#include <mp/executor.hpp>
+#include <mp/matrix_view.hpp>
+#include <mp/nn/ops/arguments.hpp>
+#include <mp/numbers/rules/elementwise.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
+
+/// Checks the arguments of y = f(x).
+template <executor Executor>
+void check_unary(std::string_view function, const Executor& exec, const named_operand& x,
+                 const named_operand& y) {
+    check_executor(function, exec);
+    check_operand(function, x);
+    check_shape(function, y, x.extent.rows, "x.rows", x.extent.columns, "x.columns");
+    check_separate_or_same(function, y, x);
+}
+
+/// Checks the arguments of the gradient dx of a function of which `known` is the argument or the result.
+template <executor Executor>
+void check_unary_backward(std::string_view function, const Executor& exec, const named_operand& known,
+                          const named_operand& dy, const named_operand& dx) {
+    check_executor(function, exec);
+    check_operand(function, known);
+    const std::string rows = std::string(known.name) + ".rows";
+    const std::string columns = std::string(known.name) + ".columns";
+    check_shape(function, dy, known.extent.rows, rows, known.extent.columns, columns);
+    check_shape(function, dx, known.extent.rows, rows, known.extent.columns, columns);
+    check_separate_or_same(function, dx, known);
+    check_separate_or_same(function, dx, dy);
+}
+
+/// The function of an op as errors name it: "mp::ops::" and the name of the op.
+template <class Op>
+struct function_of_op {
+    static constexpr auto text = [] {
+        constexpr std::string_view scope = "mp::ops::";
+        std::array<char, scope.size() + Op::name.size()> all{};
+        std::copy(Op::name.begin(), Op::name.end(), std::copy(scope.begin(), scope.end(), all.begin()));
+        return all;
+    }();
+    static constexpr std::string_view name{text.data(), text.size()};
+};
+
+/// y = f(x).
+template <class Op>
+struct unary_op {
+    static constexpr bool computes_in_float = true;
+    static constexpr std::array<std::string_view, 3> argument_names{"exec", "x", "y"};
+
+    static void validate(const auto& exec, const auto& x, const auto& y) {
+        check_unary(function_of_op<Op>::name, exec, named("x", x), named("y", y));
+    }
+};
+
+/// Each element of y from one of x.
+template <class Op, class Function>
+struct elementwise_op : unary_op<Op> {
+    template <executor Executor, ops::element X, ops::element Y>
+    void operator()(const Executor& exec, matrix_view<const X> x, matrix_view<Y> y) const {
+        map_elements(Function{}, exec, y, x);
+    }
+};
+
+/// Each row of y from one of x.
+template <class Op, class Function>
+struct rowwise_op : unary_op<Op> {
+    template <executor Executor, ops::element X, ops::element Y>
+    void operator()(const Executor& exec, matrix_view<const X> x, matrix_view<Y> y) const {
+        map_rows(Function{}, exec, y, x);
+    }
+};
+
+/// What the gradient of a function is computed from besides the gradient of its result.
+enum class gradient_from { argument, result };
+
+template <class Op, class Forward, gradient_from From>
+struct unary_backward_op {
+    using forward_op = Forward;
+    static constexpr auto category = Forward::category;
+    static constexpr bool computes_in_float = true;
+    static constexpr std::string_view known = From == gradient_from::argument ? "x" : "y";
+    static constexpr std::array<std::string_view, 4> argument_names{"exec", known, "dy", "dx"};
+
+    static void validate(const auto& exec, const auto& x, const auto& dy, const auto& dx) {
+        check_unary_backward(function_of_op<Op>::name, exec, named(known, x), named("dy", dy),
+                             named("dx", dx));
+    }
+};
+
+/// Each element of dx from one of x (or y) and one of dy.
+template <class Op, class Forward, class Function, gradient_from From = gradient_from::argument>
+struct elementwise_backward_op : unary_backward_op<Op, Forward, From> {
+    template <executor Executor, ops::element X, ops::element DY, ops::element DX>
+    void operator()(const Executor& exec, matrix_view<const X> x, matrix_view<const DY> dy,
+                    matrix_view<DX> dx) const {
+        map_elements(slope_of<Function>{}, exec, dx, x, dy);
+    }
+};
+
+/// Each row of dx from one of y and one of dy.
+template <class Op, class Forward, class Function>
+struct rowwise_backward_op : unary_backward_op<Op, Forward, gradient_from::result> {
+    template <executor Executor, ops::element Y, ops::element DY, ops::element DX>
+    void operator()(const Executor& exec, matrix_view<const Y> y, matrix_view<const DY> dy,
+                    matrix_view<DX> dx) const {
+        map_rows(slope_of<Function>{}, exec, dx, y, dy);
+    }
+};
+
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE

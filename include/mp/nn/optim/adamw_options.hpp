@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// Options and coefficients of Adam: for mp::adamw on a CPU and mp::adamw_step on a GPU.
+#pragma once
+
+#include <mp/config.hpp>
+#include <mp/nn/optim/kernels/double_power.hpp>
+#include <mp/nn/optim/optimizer_traits.hpp>
+#include <mp/nn/optim/option_checks.hpp>
+#include <mp/nn/optim/weight_update.hpp>
+#include <mp/numbers/rules/optimizer_coefficients.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace mp {
+
+/// Options of mp::adamw, with the defaults of torch.optim.AdamW. They are multiplied by as floats, and
+/// have to be what is said here as floats as well: an epsilon of 1e-50 is refused, since it would be 0.
+struct adamw_options {
+    double learning_rate = 1e-3;  ///< finite and not negative, also over 1 - beta1 and times weight_decay
+    double beta1 = 0.9;           ///< in [0, 1): how slowly the mean of the gradients moves
+    double beta2 = 0.999;         ///< in [0, 1): how slowly the mean of their squares moves
+    double epsilon = 1e-8;        ///< finite and not negative; added to the root of the mean square
+    double weight_decay =
+        1e-2;  ///< finite and not negative; this times the learning rate is the fraction that
+               ///< every weight loses in a step
+    /// Adds weight_decay times the weight to the gradient instead, as torch.optim.Adam does: the decay then
+    /// goes through the means.
+    bool coupled_decay = false;
+
+    /// For weights of a reduced format without master copy; otherwise it must be nearest.
+    weight_update low_precision_update = weight_update::nearest;
+    std::uint64_t seed = 0;  ///< of the random bits of weight_update::stochastic; another for every optimizer
+
+    friend constexpr bool operator==(const adamw_options&, const adamw_options&) = default;
+
+    /// Calls visitor(name, member) for every option.
+    template <class Self, class Visitor>
+    static constexpr void visit(Self& self, Visitor&& visitor) {
+        visitor("learning_rate", self.learning_rate);
+        visitor("beta1", self.beta1);
+        visitor("beta2", self.beta2);
+        visitor("epsilon", self.epsilon);
+        visitor("weight_decay", self.weight_decay);
+        visitor("coupled_decay", self.coupled_decay);
+        visitor("low_precision_update", self.low_precision_update);
+        visitor("seed", self.seed);
+    }
+};
+
+namespace detail::inline MP_ISA_NAMESPACE {
+
+/// The largest number that an update multiplies the learning rate by: the first one has the largest
+/// correction of the mean.
+[[nodiscard]] inline double largest_rate_factor(const adamw_options& options) noexcept {
+    return (std::max)({1.0, options.weight_decay, 1.0 / (1.0 - options.beta1)});
+}
+
+/// Throws argument_error in the name of `function` unless all options are in range.
+inline void check_options(std::string_view function, const adamw_options& options) {
+    require_non_negative(function, "learning_rate", options.learning_rate);
+    require_fraction(function, "beta1", options.beta1);
+    require_fraction(function, "beta2", options.beta2);
+    require_non_negative(function, "epsilon", options.epsilon);
+    require_non_negative(function, "weight_decay", options.weight_decay);
+    require_learning_rate(function, "learning_rate", options.learning_rate, largest_rate_factor(options));
+}
+
+/// What the mean of the gradients (state 0) or of their squares is too small by after so many updates.
+[[nodiscard]] MP_HOST_DEVICE inline double adamw_bias(const adamw_options& options, std::size_t state,
+                                                      std::uint64_t updates) noexcept {
+    return double_subtract(1.0, double_power(state == 0 ? options.beta1 : options.beta2, updates));
+}
+
+/// Coefficients for means that are kept divided by their bias 1 - beta^t, of those for means that are not. With
+/// m' = m / (1 - beta^t) the update m = beta m + (1 - beta) g is
+///
+///     m' = beta (1 - beta^(t-1)) / (1 - beta^t) m' + (1 - beta) / (1 - beta^t) g.
+///
+/// \param weights  of the gradient and of its square, 1 - beta in the formula
+[[nodiscard]] MP_HOST_DEVICE inline adamw_coefficients of_divided_means(adamw_coefficients c,
+                                                                        const adamw_options& options,
+                                                                        double learning_rate, double weight1,
+                                                                        double weight2,
+                                                                        std::uint64_t number) noexcept {
+    const auto kept = [&](double beta, std::size_t state) {
+        return static_cast<float>(double_divide(double_multiply(beta, adamw_bias(options, state, number - 1)),
+                                                adamw_bias(options, state, number)));
+    };
+    c.beta1 = kept(options.beta1, 0);
+    c.beta2 = kept(options.beta2, 1);
+    c.one_minus_beta1 = static_cast<float>(double_divide(weight1, adamw_bias(options, 0, number)));
+    c.one_minus_beta2 = static_cast<float>(double_divide(weight2, adamw_bias(options, 1, number)));
+    c.rate = static_cast<float>(learning_rate);
+    c.inverse_bias = 1.0F;
+    return c;
+}
+
+/// The coefficients of update `number`, from 1 on: the same bits on host and device.
+[[nodiscard]] MP_HOST_DEVICE inline adamw_coefficients coefficients_of(const adamw_options& options,
+                                                                       double learning_rate,
+                                                                       std::uint64_t number) noexcept {
+    return {options.coupled_decay ? 0.0F : static_cast<float>(learning_rate * options.weight_decay),
+            static_cast<float>(options.beta1),
+            static_cast<float>(1.0 - options.beta1),
+            static_cast<float>(options.beta2),
+            static_cast<float>(1.0 - options.beta2),
+            static_cast<float>(learning_rate / (1.0 - double_power(options.beta1, number))),
+            static_cast<float>(1.0 / double_sqrt(1.0 - double_power(options.beta2, number))),
+            static_cast<float>(options.epsilon),
+            static_cast<float>(options.weight_decay),
+            options.coupled_decay && options.weight_decay > 0.0};
+}
+
+template <>
+struct optimizer_traits<adamw_options> {
+    using coefficients = adamw_coefficients;
+    static constexpr std::string_view name = "mp::adamw";
+    static constexpr std::string_view step = "mp::adamw::step";
+    static constexpr std::string_view gpu_step = "mp::adamw_step";
+    static std::size_t states(const adamw_options& /*options*/) { return 2; }
+
+    static void check(std::string_view function, const adamw_options& options) {
+        check_options(function, options);
+    }
+    static double largest_rate_factor(const adamw_options& options) {
+        return mp::detail::largest_rate_factor(options);
+    }
+    MP_HOST_DEVICE static coefficients coefficients_of(const adamw_options& options, double learning_rate,
+                                                       std::uint64_t update) {
+        return mp::detail::coefficients_of(options, learning_rate, update);
+    }
+    MP_HOST_DEVICE static double bias(const adamw_options& options, std::size_t state,
+                                      std::uint64_t updates) {
+        return adamw_bias(options, state, updates);
+    }
+    MP_HOST_DEVICE static coefficients of_divided_means(const adamw_options& options, double learning_rate,
+                                                        std::uint64_t update) {
+        return mp::detail::of_divided_means(coefficients_of(options, learning_rate, update), options,
+                                            learning_rate, double_subtract(1.0, options.beta1),
+                                            double_subtract(1.0, options.beta2), update);
+    }
+};
+
+}  // namespace detail::inline MP_ISA_NAMESPACE
+}  // namespace mp

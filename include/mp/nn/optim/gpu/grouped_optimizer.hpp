@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// Optimizers on a GPU with groups of parameters, that own master weights and state.
+#pragma once
+
+#include <mp/base/device_range.hpp>
+#include <mp/config.hpp>
+#include <mp/device/gpu/convert.hpp>
+#include <mp/device/gpu/device_value.hpp>
+#include <mp/error.hpp>
+#include <mp/executor.hpp>
+#include <mp/nn/optim/gpu/device_optimizer.hpp>
+#include <mp/nn/optim/gpu/gradient_norm.hpp>
+#include <mp/nn/optim/gpu/parameter.hpp>
+#include <mp/nn/optim/gpu/update_work.hpp>
+#include <mp/nn/optim/parameter.hpp>
+#include <mp/nn/scaling/gpu/device_loss_scale.hpp>
+#include <mp/nn/scaling/gpu/unscale.hpp>
+#include <mp/nn/scaling/gradient_writes.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace mp::inline MP_ISA_NAMESPACE {
+
+/// An optimizer for the parameters of a model in device memory, with groups as mp::adamw and its kin have
+/// them on a CPU, and their bits. Masters, moments and compensations are its own; weights and gradients are
+/// the caller's, a parameter_store's for example:
+///
+///     store.build(stream, seed);
+///     mp::gpu_adamw<mp::cuda_stream, mp::bfloat16> optimizer(stream, store.parameters(stream), {decayed, plain});
+///     optimizer.set_learning_rate_factor(inputs.device(rate).data());      // read by every step
+///     mp::training_iteration iteration(scaler, optimizer);
+///
+/// Device memory is allocated when it is made, and never later. Every call only enqueues, but where it says
+/// that it waits, and can be captured into a graph, which has the options of then. mp::gpu_optimizer is the
+/// one for memory of your own.
+template <gpu_executor Executor, class Options, class Weight, class Gradient = Weight, class Master = float,
+          class State = Master>
+class gpu_grouped_optimizer {
+    using traits = detail::optimizer_traits<Options>;
+    using listed = gpu_parameter<Weight, Gradient, Master, State>;
+    static constexpr std::string_view function = "mp::gpu_grouped_optimizer";
+    static constexpr std::size_t line = 64;  // elements: parameters begin at a cache line of every format
+
+public:
+    using parameter_type = parameter<Weight, Gradient>;
+    using state_type = device_optimizer<Options>;
+    static constexpr bool has_master_copy = listed::has_master_copy;
+
+    /// \param parameters  at least one, in device memory; those without a gradient are not trained
+    /// \param groups      the options of each group; low_precision_update and seed are the same in all
+    /// \throws argument_error  an option is out of range; a group is not among the groups, or no parameter is
+    ///                         given; arrays overlap; there is not enough device memory
+    gpu_grouped_optimizer(Executor exec, std::vector<parameter_type> parameters, std::vector<Options> groups)
+        : exec_(exec),
+          parameters_(std::move(parameters)),
+          options_(checked(std::move(groups))),
+          copies_(exec),
+          norm_(function, exec, device_gradient_norm{}),
+          sums_(function, exec, std::size_t{1}) {
+        detail::check_parameters(function, parameters_);
+        updates_.resize(parameters_.size());
+        rates_.resize(options_.size());
+        std::size_t states = 0;
+        for (const Options& it : options_) {
+            states = (std::max)(states, traits::states(it));
+            states_of_groups_.emplace_back(function, exec, make_device_optimizer(it));
+        }
+        std::size_t total = 0;
+        for (std::size_t i = 0; i < parameters_.size(); ++i) {
+            const parameter_type& it = parameters_[i];
+            if (it.group >= options_.size()) {
+                detail::throw_argument(function, detail::parameter_text(i, it.name, "group"), it.group,
+                                       "must be less than the number of groups, which is " +
+                                           detail::error_text(options_.size()));
+            }
+            if (it.share_of != 0) {
+                detail::throw_argument(function, detail::parameter_text(i, it.name, "share_of"), it.share_of,
+                                       "must be 0: there are no shares of ranks on GPUs");
+            }
+            writes_.add(it.gradient.data(), it.gradient.size_bytes());
+            offsets_.push_back(total);
+            total += (it.weights.size() + line - 1) / line * line;
+        }
+        memory_.reserve(2 + states);
+        if (has_master_copy) masters_ = array<Master>(total);
+        if (how() == weight_update::kahan || how() == weight_update::split) {
+            compensation_ = array<Master>(total);
+        }
+        for (std::size_t s = 0; s < states; ++s) moments_[s] = array<State>(total);
+        state_count_ = states;
+        for (std::size_t i = 0; i < parameters_.size(); ++i) all_.push_back(arrays_of(i));
+        sums_ = detail::device_values<Executor, double>(function, exec, gradient_norm_workspace(all_));
+        reload_master_weights();
+    }
+    gpu_grouped_optimizer(Executor exec, std::vector<parameter_type> parameters, const Options& options = {})
+        : gpu_grouped_optimizer(exec, std::move(parameters), std::vector<Options>{options}) {}
+    gpu_grouped_optimizer(const gpu_grouped_optimizer&) = delete;
+    gpu_grouped_optimizer& operator=(const gpu_grouped_optimizer&) = delete;
+
+    /// The parameters, the name of one, the number of groups and the options of one, as they were given.
+    [[nodiscard]] std::span<const parameter_type> parameters() const { return parameters_; }
+    [[nodiscard]] std::string_view parameter_name(std::size_t index) const { return parameters_[index].name; }
+    [[nodiscard]] std::size_t group_count() const { return options_.size(); }
+    [[nodiscard]] const Options& options(std::size_t group = 0) const { return options_[group]; }
+    /// The arrays of a parameter, in device memory.
+    [[nodiscard]] const listed& arrays(std::size_t index) const { return all_[index]; }
+    /// Count of the steps of a group, and its learning rate; waits.
+    [[nodiscard]] state_type state(std::size_t group = 0) const {
+        return states_of_groups_[group].read(exec_);
+    }
+    /// Bytes of what this optimizer keeps.
+    [[nodiscard]] std::size_t state_bytes() const {
+        std::size_t sum = (masters_.size() + compensation_.size()) * sizeof(Master);
+        for (const std::span<State> it : moments_) sum += it.size_bytes();
+        return sum;
+    }
+    [[nodiscard]] std::size_t master_bytes() const { return masters_.size_bytes(); }
+
+    /// From now on every step takes the learning rates of the options times *factor, what a schedule says: a
+    /// place in device memory, which step_inputs fills. Null for the rates of the options. The products must
+    /// be what the options may have as a learning rate, which nobody checks.
+    void set_learning_rate_factor(const double* factor) { rate_factor_ = factor; }
+
+    /// Takes over weights that were written from outside: sets the master copy to them, and compensations and
+    /// lower halves to zero.
+    void reload_master_weights() {
+        using memory = detail::executor_memory<Executor>;
+        memory::clear(exec_, compensation_.data(), compensation_.size_bytes());
+        if constexpr (has_master_copy) {
+            for (const listed& it : all_) {
+                mp::convert(exec_, std::span<const Weight>(it.weights), it.masters);
+            }
+        }
+    }
+
+    /// For gpu_loss_scaler, as gpu_optimizer has it: looks for infinities, clips by the norm of all, steps, or skips a step.
+    template <scale_policy Policy, std::size_t Events>
+    void check_gradients(device_loss_scale<Policy, Events>* scale) {
+        mp::check_gradients(exec_, all_, scale);
+    }
+    template <scale_policy Policy, std::size_t Events>
+    void clip_gradient_norm(device_loss_scale<Policy, Events>* scale, double max_norm) {
+        mp::gradient_norm(exec_, all_, scale, std::span<double>(sums_.data(), gradient_norm_workspace(all_)),
+                          norm_.data(), max_norm);
+        clipped_ = true;
+    }
+    template <scale_policy Policy, std::size_t Events>
+    void step(const Policy& policy, const device_loss_scale<Policy, Events>* scale) {
+        const float* const factor = clipped_ ? &norm_.data()->clip_factor : nullptr;
+        const detail::skip_by_policy<Policy, Events> skip{detail::rules_of(policy), scale};
+        // Those of other groups are in the list, too, so that random bits go by the index among all.
+        std::vector<listed> list = all_;
+        for (std::size_t group = 0; group < options_.size(); ++group) {
+            for (std::size_t i = 0; i < list.size(); ++i) {
+                list[i].gradient =
+                    parameters_[i].group == group ? all_[i].gradient : std::span<const Gradient>{};
+            }
+            detail::run_step(exec_, std::span<const listed>(list), options_[group],
+                             states_of_groups_[group].data(), skip, &scale->inverse_scale, factor,
+                             rate_factor_);
+        }
+        clipped_ = false;
+    }
+    [[nodiscard]] device_gradient_norm* clipping() { return norm_.data(); }
+    void skip_step() { clipped_ = false; }
+    [[nodiscard]] detail::gradient_writes& gradient_writes() noexcept { return writes_; }
+
+    /// Names what a step depends on, for mp::save_checkpoint and mp::load_checkpoint, which wait: as the
+    /// optimizer of the CPU does, so that a run goes on there and here.
+    ///
+    /// \throws state_error  loaded are parameters of a group with different counts of updates
+    template <class Visitor>
+    void visit_state(Visitor& visitor) {
+        visitor.expect("weight_update", static_cast<std::uint8_t>(how()));
+        visitor.expect("seed", seed());
+        if constexpr (!Visitor::loads) read_counts();
+        visitor("steps", steps_);
+        visitor("updates", updates_);
+        visitor("learning_rates", rates_);
+        for (std::size_t i = 0; i < parameters_.size(); ++i) {
+            const std::string name =
+                parameters_[i].name.empty() ? detail::error_text(i) : parameters_[i].name;
+            const std::size_t size = parameters_[i].weights.size();
+            const auto part = [&]<class Value>(std::string_view what, std::span<Value> values) {
+                if (values.empty() && size != 0) return;
+                visitor(name + "." + std::string(what), detail::device_range<Value>{values, &copies_});
+            };
+            part("weights", all_[i].weights);
+            part("masters", all_[i].masters);
+            part(how() == weight_update::split ? "low_halves" : "compensation", all_[i].compensation);
+            for (std::size_t s = 0; s < state_count_; ++s) {
+                part("state" + detail::error_text(s), s == 0 ? all_[i].momentum : all_[i].mean_square);
+            }
+        }
+        for (std::size_t g = 0; g < options_.size(); ++g) {
+            visitor("group" + detail::error_text(g), options_[g]);
+        }
+        if constexpr (Visitor::loads) {
+            if (visitor.applies()) write_counts();
+        }
+    }
+
+private:
+    static std::vector<Options> checked(std::vector<Options> groups) {
+        if (groups.empty()) {
+            detail::throw_argument(function, "groups.size()", groups.size(), "must be at least 1");
+        }
+        if constexpr (requires(const Options& it) { it.low_precision_update; }) {
+            for (const Options& it : groups) {
+                if (it.low_precision_update != groups[0].low_precision_update) {
+                    detail::throw_argument(function, "low_precision_update", name_of(it.low_precision_update),
+                                           "must be that of all groups");
+                }
+                if (it.seed != groups[0].seed) {
+                    detail::throw_argument(function, "seed", it.seed, "must be that of all groups");
+                }
+            }
+        }
+        return groups;
+    }
+    [[nodiscard]] weight_update how() const {
+        if constexpr (requires { options_[0].low_precision_update; }) return options_[0].low_precision_update;
+        return weight_update::nearest;
+    }
+    [[nodiscard]] std::uint64_t seed() const {
+        if constexpr (requires { options_[0].seed; }) return options_[0].seed;
+        return 0;
+    }
+
+    /// Zeros of the device.
+    template <class Value>
+    std::span<Value> array(std::size_t count) {
+        memory_.emplace_back(function, exec_, count * sizeof(Value));
+        detail::executor_memory<Executor>::clear(exec_, memory_.back().data(), count * sizeof(Value));
+        return {reinterpret_cast<Value*>(memory_.back().data()), count};
+    }
+    [[nodiscard]] listed arrays_of(std::size_t index) const {
+        const parameter_type& it = parameters_[index];
+        const auto part = [&](auto all) {
+            return all.empty() ? all : all.subspan(offsets_[index], it.weights.size());
+        };
+        listed result;
+        result.weights = it.weights;
+        result.gradient = it.gradient;
+        result.masters = part(masters_);
+        result.momentum = part(moments_[0]);
+        result.mean_square = part(moments_[1]);
+        result.compensation = part(compensation_);
+        return result;
+    }
+    /// The device's counts and rates, as files have them.
+    void read_counts() {
+        steps_ = 0;
+        updates_.assign(parameters_.size(), 0);
+        for (std::size_t g = 0; g < options_.size(); ++g) {
+            const state_type now = state(g);
+            rates_[g] = now.learning_rate;
+            steps_ = (std::max)(steps_, std::uint64_t{now.steps});
+            for (std::size_t i = 0; i < updates_.size(); ++i) {
+                if (parameters_[i].group == g && parameters_[i].trained()) updates_[i] = now.steps;
+            }
+        }
+    }
+    void write_counts() {
+        for (std::size_t g = 0; g < options_.size(); ++g) {
+            state_type made = make_device_optimizer(options_[g]);
+            made.learning_rate = rates_[g];
+            bool first = true;
+            for (std::size_t i = 0; i < updates_.size(); ++i) {
+                if (parameters_[i].group != g || !parameters_[i].trained()) continue;
+                if (!first && updates_[i] != made.steps) {
+                    detail::throw_error(state_error(
+                        "mp::load_checkpoint: parameters of a group of mp::gpu_grouped_optimizer have had "
+                        "different numbers of updates; it counts them for all of the group together"));
+                }
+                made.steps = updates_[i];
+                first = false;
+            }
+            states_of_groups_[g].write(exec_, made);
+        }
+    }
+
+    Executor exec_;
+    std::vector<parameter_type> parameters_;
+    std::vector<Options> options_;
+    detail::executor_copies<Executor> copies_;
+    std::vector<detail::device_values<Executor, state_type>> states_of_groups_;
+    detail::device_values<Executor, device_gradient_norm> norm_;
+    detail::device_values<Executor, double> sums_;
+    std::vector<detail::device_values<Executor, std::byte>> memory_;
+    std::span<Master> masters_;  // empty without a master copy
+    std::span<Master> compensation_;
+    std::array<std::span<State>, 2> moments_;
+    std::size_t state_count_ = 0;
+    std::vector<std::size_t> offsets_;  // of the parameters in these
+    std::vector<listed> all_;
+    detail::gradient_writes writes_;
+    std::uint64_t steps_ = 0;             // of a checkpoint that is saved or loaded, with the next two
+    std::vector<std::uint64_t> updates_;  // of each parameter
+    std::vector<double> rates_;           // of each group
+    const double* rate_factor_ = nullptr;
+    bool clipped_ = false;
+};
+
+/// mp::adamw, mp::sgd and mp::lion on a GPU.
+template <gpu_executor Executor, class Weight, class Gradient = Weight, class Master = float,
+          class State = Master>
+using gpu_adamw = gpu_grouped_optimizer<Executor, adamw_options, Weight, Gradient, Master, State>;
+template <gpu_executor Executor, class Weight, class Gradient = Weight, class Master = float,
+          class State = Master>
+using gpu_sgd = gpu_grouped_optimizer<Executor, sgd_options, Weight, Gradient, Master, State>;
+template <gpu_executor Executor, class Weight, class Gradient = Weight, class Master = float,
+          class State = Master>
+using gpu_lion = gpu_grouped_optimizer<Executor, lion_options, Weight, Gradient, Master, State>;
+
+}  // namespace mp::inline MP_ISA_NAMESPACE

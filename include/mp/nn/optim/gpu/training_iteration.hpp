@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// One iteration of training under loss scaling on a GPU as a scope.
+#pragma once
+
+#include <mp/config.hpp>
+#include <mp/error.hpp>
+#include <mp/executor.hpp>
+#include <mp/nn/optim/gpu/loss_scaler.hpp>
+#include <mp/nn/optim/gpu/optimizer.hpp>
+#include <mp/nn/scaling/gradient_writes.hpp>
+#include <mp/nn/scaling/training_iteration.hpp>
+
+#include <cstddef>
+#include <string>
+#include <tuple>
+
+namespace mp::inline MP_ISA_NAMESPACE {
+
+/// The iteration of a gpu_loss_scaler: as that of loss_scaler, but that all of it is enqueued, and that the
+/// step is skipped for all optimizers if it is for one.
+///
+///     mp::training_iteration iteration(scaler, optimizer);
+///     backward(iteration.scale());
+///     iteration.clip_gradient_norm(1.0);
+///     iteration.finish();
+///
+/// A scope that is left without finish() changes neither weights nor scale. A gradient that two backward
+/// passes write is refused, as there.
+template <gpu_executor Executor, scale_policy Policy, std::size_t Events, class... Optimizers>
+class training_iteration<gpu_loss_scaler<Executor, Policy, Events>, Optimizers...> {
+    using scaler_type = gpu_loss_scaler<Executor, Policy, Events>;
+    static_assert(sizeof...(Optimizers) != 0, "mp::training_iteration needs at least one optimizer");
+
+public:
+    explicit training_iteration(scaler_type& scaler, Optimizers&... optimizers)
+        : scaler_(scaler), optimizers_(optimizers...) {}
+    training_iteration(const training_iteration&) = delete;
+    training_iteration& operator=(const training_iteration&) = delete;
+    ~training_iteration() {
+        static_cast<void>(detail::exception_of([&] { abandon(); }));
+    }
+
+    /// The scale in device memory, for the kernel of the loss.
+    [[nodiscard]] const device_loss_scale<Policy, Events>* scale() const { return scaler_.scale(); }
+
+    /// For backward passes that write a gradient more than once on purpose, such as those that are run again.
+    void allow_overwriting() noexcept { allows_overwriting_ = true; }
+
+    /// Clips the gradients of each optimizer for itself in the step. Once, and before finish().
+    ///
+    /// \throws state_error     the iteration is finished, the gradients have been clipped, or one was
+    ///                         overwritten
+    /// \throws argument_error  max_norm is not a limit
+    void clip_gradient_norm(double max_norm) {
+        require_complete("mp::training_iteration::clip_gradient_norm");
+        each([&](auto& optimizer) { scaler_.clip_gradient_norm(optimizer, max_norm); });
+    }
+
+    /// The same with one norm over the gradients of all optimizers, as the host's iteration has it.
+    void clip_global_gradient_norm(double max_norm) {
+        require_complete("mp::training_iteration::clip_global_gradient_norm");
+        std::apply([&](auto&... optimizer) { scaler_.clip_global_gradient_norm(max_norm, optimizer...); },
+                   optimizers_);
+    }
+
+    /// Looks at all gradients, steps every optimizer or none, and moves the scale.
+    ///
+    /// \throws state_error  the iteration is finished, or a gradient was overwritten
+    void finish() {
+        require_complete("mp::training_iteration::finish");
+        each([&](auto& optimizer) { scaler_.check(optimizer); });
+        each([&](auto& optimizer) { scaler_.step(optimizer); });
+        scaler_.update();
+        open_ = false;
+    }
+
+    /// Ends the scope as if nothing had happened.
+    void abandon() {
+        if (!open_) return;
+        open_ = false;
+        std::apply([&](auto&... optimizer) { scaler_.abandon(optimizer...); }, optimizers_);
+    }
+
+private:
+    template <class Function>
+    void each(Function function) {
+        std::apply([&](auto&... optimizer) { (function(optimizer), ...); }, optimizers_);
+    }
+    void require_open(const char* function) const {
+        if (!open_) {
+            detail::throw_error(
+                state_error(std::string(function) + ": this iteration is finished; start a new one"));
+        }
+    }
+
+    void require_complete(const char* function) const {
+        require_open(function);
+        if (!allows_overwriting_) watch_.check(function);
+    }
+
+    scaler_type& scaler_;
+    std::tuple<Optimizers&...> optimizers_;
+    detail::gradient_watch<Optimizers...> watch_{optimizers_};
+    bool open_ = true;
+    bool allows_overwriting_ = false;
+};
+
+template <gpu_executor Executor, scale_policy Policy, std::size_t Events, class... Optimizers>
+training_iteration(gpu_loss_scaler<Executor, Policy, Events>&, Optimizers&...)
+    -> training_iteration<gpu_loss_scaler<Executor, Policy, Events>, Optimizers...>;
+
+}  // namespace mp::inline MP_ISA_NAMESPACE

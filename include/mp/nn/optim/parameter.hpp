@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// What an optimizer trains: named arrays of weights with their gradients.
+#pragma once
+
+#include <mp/error.hpp>
+#include <mp/nn/scaling/unscale.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace mp {
+
+/// One array of weights and its gradient, both in memory that the caller owns and keeps alive and in place.
+///
+/// \tparam Weight    type of the weights that the forward pass uses
+/// \tparam Gradient  type in which the backward pass leaves the gradient, often the same
+template <class Weight, class Gradient = Weight>
+struct parameter {
+    std::string name = {};              ///< for messages, such as "layer1.weight"; may be empty
+    std::span<Weight> weights = {};     ///< written by every step
+    std::span<Gradient> gradient = {};  ///< as many values as weights, or none: the array is then not trained
+    std::size_t group = 0;              ///< whose options it is trained with, see mp::optimizer
+    std::size_t rows = 0;  ///< of the weights as a matrix, row after row, for mp::adafactor; 0: a vector
+    /// Where a rank has a share of the parameter, maybe none of it: the first element of the share, and the
+    /// elements of the whole; 0 if this is the whole. See mp::sharded_optimizer.
+    std::size_t share_first = 0;
+    std::size_t share_of = 0;
+
+    /// Whether an optimizer trains it, here or on other ranks.
+    [[nodiscard]] bool trained() const noexcept { return !gradient.empty() || share_of != 0; }
+};
+
+namespace detail::inline MP_ISA_NAMESPACE {
+
+/// How messages refer to a parameter: its index and, if there is one, its name.
+inline std::string parameter_text(std::size_t index, std::string_view name, std::string_view member) {
+    std::string text = "parameters[" + error_text(index) + "]";
+    if (!name.empty()) text.append(" ('").append(name).append("')");
+    return text.append(".").append(member);
+}
+
+/// Throws argument_error in the name of `function` unless the parameters are fit for training: there is one,
+/// none is null with a size, gradients have the size of their weights, and no two arrays overlap.
+template <class Weight, class Gradient>
+void check_parameters(std::string_view function, const std::vector<parameter<Weight, Gradient>>& parameters) {
+    if (parameters.empty()) {
+        throw_argument(function, "parameters.size()", parameters.size(), "must be at least 1");
+    }
+    struct memory {
+        std::uintptr_t begin;
+        std::uintptr_t end;
+        std::size_t index;
+        std::string_view member;
+    };
+    std::vector<memory> arrays;
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+        const parameter<Weight, Gradient>& it = parameters[i];
+        const auto add = [&](const auto* data, std::size_t size, std::size_t bytes, std::string_view member) {
+            if (size == 0) return;
+            if (data == nullptr) {
+                require_memory(function, parameter_text(i, it.name, member) + ".data()", data, size);
+            }
+            const auto begin = reinterpret_cast<std::uintptr_t>(data);
+            arrays.push_back({begin, begin + bytes, i, member});
+        };
+        add(it.weights.data(), it.weights.size(), it.weights.size_bytes(), "weights");
+        add(it.gradient.data(), it.gradient.size(), it.gradient.size_bytes(), "gradient");
+        if (!it.gradient.empty() && it.gradient.size() != it.weights.size()) {
+            throw_argument(
+                function, parameter_text(i, it.name, "gradient.size()"), it.gradient.size(),
+                "must be 0 or equal the number of weights, which is " + error_text(it.weights.size()));
+        }
+    }
+    std::sort(arrays.begin(), arrays.end(),
+              [](const memory& left, const memory& right) { return left.begin < right.begin; });
+    for (std::size_t i = 1; i < arrays.size(); ++i) {
+        const memory& first = arrays[i - 1];
+        const memory& second = arrays[i];
+        if (second.begin < first.end) {
+            throw_error(argument_error(
+                std::string(function) + ": " +
+                parameter_text(first.index, parameters[first.index].name, first.member) + " and " +
+                parameter_text(second.index, parameters[second.index].name, second.member) +
+                " overlap; every array must have memory of its own"));
+        }
+    }
+}
+
+}  // namespace detail::inline MP_ISA_NAMESPACE
+}  // namespace mp

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// An exponential average of the weights of a run, which is often better than the last ones.
+#pragma once
+
+#include <mp/arrays/convert/bulk.hpp>
+#include <mp/error.hpp>
+#include <mp/executor.hpp>
+#include <mp/nn/optim/optimizer_memory.hpp>
+#include <mp/nn/optim/parameter_layout.hpp>
+#include <mp/nn/scaling/unscale.hpp>
+#include <mp/numbers/format/float_arithmetic.hpp>
+#include <mp/numbers/rules/elementwise.hpp>
+#include <mp/numbers/simd/floating_point_modes.hpp>
+#include <mp/numbers/simd/processor.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace mp {
+
+struct weight_average_options {
+    double decay = 0.999;  ///< in [0, 1): what is left of the average in an update
+    /// Lets the first weights, which are far from good, go sooner: at update t the decay is at most
+    /// (1 + t) / (10 + t), as in TensorFlow's ExponentialMovingAverage.
+    bool warmup = false;
+
+    friend constexpr bool operator==(const weight_average_options&, const weight_average_options&) = default;
+};
+
+}  // namespace mp
+
+namespace mp::inline MP_ISA_NAMESPACE {
+
+/// average = decay * average + (1 - decay) * weights in float, of the master weights of an optimizer; at
+/// first the weights as they are.
+///
+///     mp::weight_average average(optimizer, {.decay = 0.999});
+///     if (scaler.step(optimizer)) average.update();
+///     {
+///         const auto applied = average.apply();   // the weights are the average's, rounded once
+///         validate();
+///     }                                           // and their own again
+///
+/// The optimizer must outlive it. Not synchronised; the same bits for any number of threads. After the first
+/// apply() nothing allocates.
+template <class Weight, class Gradient, class Master, class State>
+class weight_average {
+    using optimizer_type = optimizer_memory<Weight, Gradient, Master, State>;
+
+public:
+    /// \throws argument_error  decay is out of range
+    explicit weight_average(optimizer_type& optimizer, const weight_average_options& options = {},
+                            cpu exec = {})
+        : exec_(exec), optimizer_(optimizer), options_(options) {
+        detail::check_threads("mp::weight_average", exec);
+        detail::require_fraction("mp::weight_average", "decay", options.decay);
+        for (const auto& it : optimizer.parameters()) layout_.add(it.weights.size());
+        values_.resize(layout_.total());
+        for_each_block([&](std::size_t i, std::size_t first, std::size_t count, float* to) {
+            optimizer_.copy_master_weights(i, first, {to, count});
+        });
+    }
+    weight_average(const weight_average&) = delete;
+    weight_average& operator=(const weight_average&) = delete;
+
+    /// After a step that was applied.
+    void update() {
+        const detail::default_floating_point_modes modes;
+        double decay = options_.decay;
+        if (options_.warmup) {
+            const auto t = static_cast<double>(updates_);
+            decay = (std::min)(decay, detail::double_divide(1.0 + t, 10.0 + t));
+        }
+        const auto left = static_cast<float>(decay);
+        const auto taken = static_cast<float>(detail::double_subtract(1.0, decay));
+        const instruction_set isa = detail::isa_of("mp::weight_average", exec_);
+        for_each_block([&](std::size_t i, std::size_t first, std::size_t count, float* to) {
+            float room[block];
+            const float* const weights = masters(i, first, count, room);
+            detail::scale_and_add_floats(isa, count, to, to, left, weights, taken);
+        });
+        ++updates_;
+    }
+
+    /// The average of a parameter. Throws argument_error if there is no such parameter.
+    [[nodiscard]] std::span<const float> values(std::size_t index) const {
+        return std::span<const float>(values_).subspan(layout_.offset(checked(index)), size(index));
+    }
+    [[nodiscard]] const weight_average_options& options() const noexcept { return options_; }
+    [[nodiscard]] std::uint64_t update_count() const noexcept { return updates_; }
+
+    /// Continues a run: sets the average of all parameters, one after the other, and the number of updates.
+    ///
+    /// \throws argument_error  the number of values is another; nothing has changed
+    void restore(std::span<const float> values, std::uint64_t updates) {
+        if (values.size() != values_.size()) {
+            detail::throw_argument(
+                "mp::weight_average::restore", "values.size()", values.size(),
+                "must be the number of weights, which is " + detail::error_text(values_.size()));
+        }
+        std::copy(values.begin(), values.end(), values_.begin());
+        updates_ = updates;
+    }
+    /// The averages of all parameters, one after the other.
+    [[nodiscard]] std::span<const float> values() const noexcept { return values_; }
+
+    /// For mp::save_checkpoint and mp::load_checkpoint.
+    template <class Visitor>
+    void visit_state(Visitor& visitor) {
+        visitor("values", values_);
+        visitor("updates", updates_);
+    }
+
+    /// While it lives, the weights are the average's. They must not be trained meanwhile.
+    class [[nodiscard]] applied {
+    public:
+        ~applied() { average_.take_back(); }
+        applied(const applied&) = delete;
+        applied& operator=(const applied&) = delete;
+
+    private:
+        friend class weight_average;
+        explicit applied(weight_average& average) : average_(average) { average_.put(); }
+        weight_average& average_;
+    };
+    /// \throws state_error  the average is applied already
+    applied apply() {
+        if (is_applied_) {
+            detail::throw_error(
+                state_error("mp::weight_average::apply: the weights are the average's already"));
+        }
+        return applied(*this);
+    }
+
+private:
+    static constexpr std::size_t block = 256;
+
+    [[nodiscard]] std::size_t size(std::size_t index) const {
+        return optimizer_.parameters()[index].weights.size();
+    }
+    [[nodiscard]] std::size_t checked(std::size_t index) const {
+        static_cast<void>(optimizer_.parameter_name(index));  // throws
+        return index;
+    }
+    /// The masters where they lie if they are floats, else in `room`.
+    [[nodiscard]] const float* masters(std::size_t i, std::size_t first, std::size_t count,
+                                       float* room) const {
+        if constexpr (std::is_same_v<Master, float>) {
+            return optimizer_.master_weights(i).data() + first;
+        } else {
+            optimizer_.copy_master_weights(i, first, {room, count});
+            return room;
+        }
+    }
+
+    /// Calls f(parameter, first, count, averages) on blocks that cover all weights.
+    template <class Function>
+    void for_each_block(Function f) {
+        layout_.for_each_chunk(
+            exec_, detail::unscale_grain, [&](std::size_t i, std::size_t first, std::size_t last) {
+                const detail::default_floating_point_modes modes;
+                for (std::size_t at = first; at < last; at += block) {
+                    f(i, at, (std::min)(block, last - at), values_.data() + layout_.offset(i) + at);
+                }
+            });
+    }
+
+    void put() {
+        own_.resize(layout_.total());
+        is_applied_ = true;
+        for_each_block([&](std::size_t i, std::size_t first, std::size_t count, const float* from) {
+            Weight* const weights = optimizer_.parameters()[i].weights.data() + first;
+            std::memcpy(own_.data() + layout_.offset(i) + first, weights, count * sizeof(Weight));
+            if constexpr (std::is_same_v<Weight, float>) {
+                std::memcpy(weights, from, count * sizeof(float));
+            } else {
+                detail::convert_nearest(detail::conversion_isa(), from, weights, count);
+            }
+        });
+    }
+    void take_back() noexcept {
+        for (std::size_t i = 0; i < optimizer_.parameters().size(); ++i) {
+            const std::span<Weight> weights = optimizer_.parameters()[i].weights;
+            if (!weights.empty()) {
+                std::memcpy(weights.data(), own_.data() + layout_.offset(i), weights.size_bytes());
+            }
+        }
+        is_applied_ = false;
+    }
+
+    cpu exec_;
+    optimizer_type& optimizer_;
+    weight_average_options options_;
+    detail::parameter_layout layout_;
+    std::vector<float> values_;
+    std::vector<Weight> own_;  // while the average is applied
+    std::uint64_t updates_ = 0;
+    bool is_applied_ = false;
+};
+
+template <class Weight, class Gradient, class Master, class State>
+weight_average(optimizer_memory<Weight, Gradient, Master, State>&, const weight_average_options& = {},
+               cpu = {}) -> weight_average<Weight, Gradient, Master, State>;
+
+}  // namespace mp::inline MP_ISA_NAMESPACE

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// The last events of a loss scaler, and counts of all of them.
+#pragma once
+
+#include <mp/error.hpp>
+#include <mp/nn/scaling/event_csv.hpp>
+#include <mp/nn/scaling/event_text.hpp>
+#include <mp/nn/scaling/scale_event.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
+
+/// Whether a policy decided to raise the scale, as far as a ceiling let it. A lagged policy's decision shows
+/// in the scale one iteration later, so the kind counts.
+constexpr bool is_growth(const scale_change& change) noexcept {
+    return change.kind == scale_change_kind::grown ||
+           (change.kind == scale_change_kind::at_ceiling && change.after > change.before);
+}
+
+/// Whether a policy decided to lower the scale, as far as a floor let it.
+constexpr bool is_backoff(const scale_change& change) noexcept {
+    return change.kind == scale_change_kind::backed_off || change.kind == scale_change_kind::vanished ||
+           (change.kind == scale_change_kind::at_floor && change.after < change.before);
+}
+
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+
+namespace mp::inline MP_ISA_NAMESPACE {
+
+/// Counts over any number of iterations.
+struct scale_event_totals {
+    std::uint64_t iterations = 0;       ///< events
+    std::uint64_t skips = 0;            ///< iterations in which at least one optimizer skipped its step
+    std::uint64_t with_infinities = 0;  ///< iterations with infinities, with or without NaNs
+    std::uint64_t with_nans_only = 0;   ///< iterations with NaNs and no infinity
+    std::uint64_t growths = 0;          ///< the policy raised the scale, a rise up to the ceiling included
+    std::uint64_t backoffs = 0;         ///< the policy lowered the scale, a fall down to the floor included
+    std::uint64_t absorbed = 0;         ///< overflows that hysteresis let pass
+    std::uint64_t at_floor = 0;         ///< the floor held the scale
+    std::uint64_t at_ceiling = 0;       ///< the ceiling held the scale
+    std::uint64_t replaced = 0;         ///< the caller set the scale
+    std::uint64_t flushed = 0;          ///< measured values that became zero
+    std::uint64_t nonzero = 0;          ///< measured values that were not zero before
+
+    constexpr scale_event_totals& operator+=(const scale_event& event) noexcept {
+        const auto add = [](std::uint64_t& count, bool when) { count += when ? 1U : 0U; };
+        ++iterations;
+        add(skips, event.skipped != 0);
+        add(with_infinities, event.seen.infinities != 0);
+        add(with_nans_only, event.seen.infinities == 0 && event.seen.nans != 0);
+        add(growths, detail::is_growth(event.change));
+        add(backoffs, detail::is_backoff(event.change));
+        add(absorbed, event.change.kind == scale_change_kind::absorbed);
+        add(at_floor, event.change.kind == scale_change_kind::at_floor);
+        add(at_ceiling, event.change.kind == scale_change_kind::at_ceiling);
+        add(replaced, event.change.kind == scale_change_kind::replaced);
+        flushed += event.seen.flushed;
+        nonzero += event.seen.values > event.seen.zeros ? event.seen.values - event.seen.zeros : 0;
+        return *this;
+    }
+
+    friend constexpr bool operator==(const scale_event_totals&, const scale_event_totals&) = default;
+};
+
+/// Keeps the last `capacity` events of a scaler, and counts of all that it ever saw. It is a listener:
+///
+///     mp::scale_event_log log(10000);
+///     scaler.set_listener(log);            // the log must outlive the scaler
+///     ...                                  // train
+///     std::puts(log.to_text().c_str());
+///
+/// The memory, some 170 bytes an event, is taken when the log is made; logging allocates nothing and throws
+/// nothing. Not synchronised: log and read from one thread at a time.
+class scale_event_log {
+public:
+    /// Goes from the oldest event that is kept to the newest. Logging makes iterators invalid.
+    class const_iterator {
+    public:
+        using iterator_category = std::forward_iterator_tag;
+        using value_type = scale_event;
+        using difference_type = std::ptrdiff_t;
+        using pointer = const scale_event*;
+        using reference = const scale_event&;
+
+        const_iterator() = default;
+        reference operator*() const noexcept { return (*log_)[index_]; }
+        pointer operator->() const noexcept { return &(*log_)[index_]; }
+        const_iterator& operator++() noexcept {
+            ++index_;
+            return *this;
+        }
+        const_iterator operator++(int) noexcept {
+            const const_iterator old = *this;
+            ++index_;
+            return old;
+        }
+        friend bool operator==(const const_iterator&, const const_iterator&) = default;
+
+    private:
+        friend class scale_event_log;
+        const_iterator(const scale_event_log* log, std::size_t index) noexcept : log_(log), index_(index) {}
+        const scale_event_log* log_ = nullptr;
+        std::size_t index_ = 0;
+    };
+
+    /// \param capacity  how many events are kept; at least 1, else argument_error
+    explicit scale_event_log(std::size_t capacity) : events_(checked(capacity)) {}
+
+    /// Logs an event, in the place of the oldest if the log is full.
+    void operator()(const scale_event& event) noexcept {
+        events_[(first_ + size_) % events_.size()] = event;
+        if (size_ < events_.size()) {
+            ++size_;
+        } else {
+            first_ = (first_ + 1) % events_.size();
+        }
+        totals_ += event;
+    }
+
+    [[nodiscard]] std::size_t capacity() const noexcept { return events_.size(); }
+    /// Events that are kept.
+    [[nodiscard]] std::size_t size() const noexcept { return size_; }
+    [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
+    /// Events that were seen and are no longer kept.
+    [[nodiscard]] std::uint64_t dropped() const noexcept { return totals_.iterations - size_; }
+    /// Counts of all events that were seen, those dropped included.
+    [[nodiscard]] const scale_event_totals& totals() const noexcept { return totals_; }
+
+    /// The kept event of that age, 0 for the oldest; `index` must be less than size().
+    [[nodiscard]] const scale_event& operator[](std::size_t index) const noexcept {
+        return events_[(first_ + index) % events_.size()];
+    }
+    [[nodiscard]] const_iterator begin() const noexcept { return {this, 0}; }
+    [[nodiscard]] const_iterator end() const noexcept { return {this, size_}; }
+
+    /// Forgets all events and counts; the memory stays.
+    void clear() noexcept {
+        first_ = 0;
+        size_ = 0;
+        totals_ = {};
+    }
+
+    /// The kept events as readable lines, see to_string(scale_event); clean iterations in a row without any
+    /// change have one line together. If events were dropped, the first line says how many.
+    [[nodiscard]] std::string to_text() const {
+        std::string text;
+        if (dropped() != 0) {
+            text += "(" + detail::counted(dropped(), "earlier iteration is", "earlier iterations are") +
+                    " not kept)\n";
+        }
+        detail::quiet_run run;
+        for (const scale_event& event : *this) {
+            const bool quiet = detail::is_quiet(event);
+            if (!quiet || !run.continues_with(event)) run.end(text);
+            if (quiet) {
+                run.add(event);
+            } else {
+                text += to_string(event) + "\n";
+            }
+        }
+        run.end(text);
+        return text;
+    }
+
+    /// The kept events as a table for programs, see event_csv.hpp for its columns. read_csv gives the same
+    /// events back; only of a NaN (a policy's scale that went wrong) the payload is lost.
+    [[nodiscard]] std::string to_csv() const {
+        std::string text = detail::event_csv_header();
+        for (const scale_event& event : *this) detail::append_event_csv(text, event);
+        return text;
+    }
+
+    /// The events of a table that to_csv wrote; lines may end as in Unix or as RFC 4180 has it.
+    ///
+    /// \throws argument_error  naming line and column: a cell or the header is not as to_csv writes it
+    [[nodiscard]] static std::vector<scale_event> read_csv(std::string_view text) {
+        return detail::read_event_csv("mp::scale_event_log::read_csv", text);
+    }
+
+private:
+    static std::size_t checked(std::size_t capacity) {
+        constexpr std::size_t most = static_cast<std::size_t>(PTRDIFF_MAX) / sizeof(scale_event);
+        if (capacity < 1 || capacity > most) {
+            detail::throw_argument("mp::scale_event_log", "capacity", capacity,
+                                   "must be at least 1 and fit into memory");
+        }
+        return capacity;
+    }
+
+    std::vector<scale_event> events_;
+    std::size_t first_ = 0;  ///< the oldest
+    std::size_t size_ = 0;
+    scale_event_totals totals_;
+};
+
+}  // namespace mp::inline MP_ISA_NAMESPACE

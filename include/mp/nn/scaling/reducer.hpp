@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// Agreement among ranks that train one model: what any of them found in its gradients, all of them act on.
+#pragma once
+
+#include <mp/error.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <thread>
+
+namespace mp::inline MP_ISA_NAMESPACE {
+
+/// Combines numbers of all ranks of a data-parallel run: every rank calls the same functions in the same
+/// order with as many values, and afterwards all of them hold the same results, in place. Ranks without
+/// gradients take part like any other, with zeros; so it does not matter that they have none.
+///
+///     struct my_reducer {
+///         void max(std::span<std::uint64_t> values);   // the largest of all ranks, for each place
+///         void sum(std::span<std::uint64_t> values);   // the sum over all ranks, for each place
+///     };
+///
+/// A function that throws leaves the iteration of a scaler not agreed, see loss_scaler::set_reducer. It
+/// should not wait for ever for a rank that does not come, but throw mp::rank_timeout.
+///
+/// For MPI see interop/mpi.hpp, for NCCL interop/nccl.hpp.
+template <class Reducer>
+concept rank_reducer = requires(Reducer& reducer, std::span<std::uint64_t> values) {
+    (reducer.max)(values);
+    reducer.sum(values);
+};
+
+/// How long the library's reducers wait for all ranks to make a call, unless they are told otherwise: as
+/// long as PyTorch does with NCCL. Ranks that are at work meanwhile, on a checkpoint or on data of unequal
+/// size, need more if that takes longer.
+inline constexpr std::chrono::nanoseconds default_rank_timeout = std::chrono::minutes(10);
+
+}  // namespace mp::inline MP_ISA_NAMESPACE
+
+namespace mp {
+
+/// The reducer, and communicator (see <mp/train/parallel/communicator.hpp>), of a run with one rank: leaves the
+/// values as they are.
+class single_rank {
+public:
+    struct request {};
+
+    constexpr void(max)(std::span<std::uint64_t>) const noexcept {}
+    constexpr void sum(std::span<std::uint64_t>) const noexcept {}
+
+    [[nodiscard]] constexpr int rank() const noexcept { return 0; }
+    [[nodiscard]] constexpr int size() const noexcept { return 1; }
+    [[nodiscard]] constexpr std::chrono::nanoseconds timeout() const noexcept { return default_rank_timeout; }
+    [[nodiscard]] constexpr request start_exchange(std::span<const std::byte> from, std::span<std::byte> to,
+                                                   std::span<const std::size_t> /*cuts*/) const noexcept {
+        std::copy(from.begin(), from.end(), to.begin());
+        return {};
+    }
+    [[nodiscard]] constexpr request start_gather(std::span<std::byte> /*all*/,
+                                                 std::span<const std::size_t> /*cuts*/) const noexcept {
+        return {};
+    }
+    constexpr bool finished(request& /*call*/) const noexcept { return true; }
+    constexpr void wait(request& /*call*/) const noexcept {}
+    constexpr void broadcast(std::span<std::byte> /*bytes*/, int /*root*/) const noexcept {}
+};
+
+}  // namespace mp
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
+
+/// Throws argument_error unless the time to wait is positive.
+inline void require_timeout(std::string_view function, std::chrono::nanoseconds timeout) {
+    if (timeout.count() <= 0) {
+        throw_argument(function, "timeout", timeout.count(), "must be a positive number of nanoseconds");
+    }
+}
+
+/// Calls done() until it says so, and throws rank_timeout in the name of `function` if that takes longer than
+/// `timeout`. Ranks mostly come within microseconds, and messages of many pieces move one step each time that
+/// somebody looks: so the waiting thread goes to sleep late, and for no more than a thousandth of the time that
+/// it has waited.
+template <class Done>
+void wait_for_ranks(std::string_view function, std::chrono::nanoseconds timeout, std::string_view advice,
+                    Done done) {
+    using clock = std::chrono::steady_clock;
+    const clock::time_point start = clock::now();
+    while (!done()) {
+        const std::chrono::nanoseconds waited = clock::now() - start;
+        if (waited > timeout) {
+            std::string message(function);
+            message.append(": after ").append(error_text(std::chrono::duration<double>(waited).count()));
+            message.append(" seconds not all ranks have made this call; ").append(advice);
+            throw_error(rank_timeout(message));
+        }
+        if (waited < std::chrono::milliseconds(20)) {
+            std::this_thread::yield();
+        } else {
+            std::this_thread::sleep_for(
+                (std::min<std::chrono::nanoseconds>)(waited / 1024, std::chrono::milliseconds(5)));
+        }
+    }
+}
+
+/// A reducer of any type, by reference; empty for a run with one rank.
+class reducer_reference {
+public:
+    reducer_reference() = default;
+    template <rank_reducer Reducer>
+    explicit reducer_reference(Reducer& reducer)
+        : reducer_(&reducer),
+          max_([](void* it, std::span<std::uint64_t> values) { (static_cast<Reducer*>(it)->max)(values); }),
+          sum_([](void* it, std::span<std::uint64_t> values) { static_cast<Reducer*>(it)->sum(values); }) {}
+
+    explicit operator bool() const noexcept { return reducer_ != nullptr; }
+    void(max)(std::span<std::uint64_t> values) const { max_(reducer_, values); }
+    void sum(std::span<std::uint64_t> values) const { sum_(reducer_, values); }
+
+private:
+    void* reducer_ = nullptr;
+    void (*max_)(void*, std::span<std::uint64_t>) = nullptr;
+    void (*sum_)(void*, std::span<std::uint64_t>) = nullptr;
+};
+
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// Gradients whose type says whether the loss scale is still in them, so that what makes no sense with scaled
+/// values does not compile. The types are views: a span, and for scaled gradients the scale. Turning raw
+/// memory into one, and an unscaled one back, costs nothing at run time.
+///
+///     mp::scaled_gradient raw(gradient, scaler.current_scale());   // what the backward pass has filled
+///     auto [clean, report] = mp::unscale_and_check(mp::cpu{}, raw, buffer);
+///     mp::clip_gradient_norm(clean, 1.0);                          // with raw it would not compile
+#pragma once
+
+#include <mp/base/bits.hpp>
+#include <mp/error.hpp>
+#include <mp/executor.hpp>
+#include <mp/nn/scaling/policy.hpp>
+#include <mp/nn/scaling/scale_checks.hpp>
+#include <mp/nn/scaling/unscale.hpp>
+#include <mp/numbers/format/float_arithmetic.hpp>
+
+#include <cmath>
+#include <concepts>
+#include <cstddef>
+#include <span>
+#include <string_view>
+#include <type_traits>
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
+
+/// False, but only once a template is instantiated.
+template <class...>
+inline constexpr bool never = false;
+
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+
+namespace mp {
+
+/// Values times a loss scale: what a backward pass leaves. The memory is the caller's.
+///
+/// \tparam Value  float or a reduced format, const for gradients that are only read
+template <class Value>
+    requires detail::exact_in_float<std::remove_const_t<Value>>
+class scaled_gradient {
+public:
+    using value_type = std::remove_const_t<Value>;
+
+    /// Says that `values` carry `scale`.
+    /// \throws argument_error  the scale is not finite or not greater than 2^-128
+    scaled_gradient(std::span<Value> values, float scale) : values_(values), scale_(scale) {
+        detail::require_scale("mp::scaled_gradient", "scale", scale);
+    }
+
+    /// The values with the scale in them.
+    [[nodiscard]] std::span<Value> values_with_scale() const noexcept { return values_; }
+    /// The factor of the values.
+    [[nodiscard]] float scale() const noexcept { return scale_; }
+    [[nodiscard]] std::size_t size() const noexcept { return values_.size(); }
+
+    /// The same to read only.
+    operator scaled_gradient<const value_type>() const noexcept
+        requires(!std::is_const_v<Value>)
+    {
+        return {values_, scale_};
+    }
+
+private:
+    std::span<Value> values_;
+    float scale_;
+};
+
+template <detail::contiguous Range>
+scaled_gradient(Range&, float) -> scaled_gradient<detail::contiguous_element<Range>>;
+template <detail::contiguous Range>
+scaled_gradient(const Range&, float) -> scaled_gradient<detail::contiguous_element<const Range>>;
+
+/// Values without a loss scale: what clipping and optimizers work on. The memory is the caller's.
+///
+/// \tparam Value  float or a reduced format, const for gradients that are only read
+template <class Value>
+    requires detail::exact_in_float<std::remove_const_t<Value>>
+class unscaled_gradient {
+public:
+    using value_type = std::remove_const_t<Value>;
+
+    /// Says that no scale is in `values`, because there was none, or because it has been taken out by hand.
+    explicit unscaled_gradient(std::span<Value> values) noexcept : values_(values) {}
+
+    /// The values.
+    [[nodiscard]] std::span<Value> values() const noexcept { return values_; }
+    [[nodiscard]] std::size_t size() const noexcept { return values_.size(); }
+
+    /// The same to read only.
+    operator unscaled_gradient<const value_type>() const noexcept
+        requires(!std::is_const_v<Value>)
+    {
+        return unscaled_gradient<const value_type>(values_);
+    }
+
+private:
+    std::span<Value> values_;
+};
+
+template <detail::contiguous Range>
+explicit unscaled_gradient(Range&) -> unscaled_gradient<detail::contiguous_element<Range>>;
+template <detail::contiguous Range>
+explicit unscaled_gradient(const Range&) -> unscaled_gradient<detail::contiguous_element<const Range>>;
+
+/// Result of unscale_and_check() for a gradient that knows its scale.
+struct unscaled_result {
+    unscaled_gradient<float> gradient;  ///< the memory that was given for it
+    non_finite_report report;           ///< infinities and NaNs among the results
+};
+
+}  // namespace mp
+
+namespace mp::inline MP_ISA_NAMESPACE {
+
+/// Takes the scale out of a gradient: unscaled[i] = float(gradient[i]) * inverse_of_scale(scale), rounded
+/// once; see unscale_and_check for ranges, which it calls.
+///
+/// \param unscaled  float memory of the same size; the gradient's own if that is float
+/// \throws argument_error  as unscale_and_check for ranges
+template <class Value>
+[[nodiscard]] unscaled_result unscale_and_check(cpu exec, scaled_gradient<Value> gradient,
+                                                std::span<float> unscaled) {
+    const non_finite_report report =
+        unscale_and_check(exec, gradient.values_with_scale(), unscaled, inverse_of_scale(gradient.scale()));
+    return {unscaled_gradient<float>(unscaled), report};
+}
+
+/// Unscales a gradient that already has no scale: does not compile.
+template <class Value>
+unscaled_result unscale_and_check(cpu, unscaled_gradient<Value>, std::span<float>) {
+    static_assert(detail::never<Value>,
+                  "mp::unscale_and_check: this gradient has no loss scale in it any more; "
+                  "unscaling it again would make it too small");
+    return {unscaled_gradient<float>({}), {}};
+}
+
+/// Scales a gradient down so that its Euclidean norm is at most `max_norm`: by max_norm / (norm + 1e-6) where
+/// that is less than 1, as torch.nn.utils.clip_grad_norm_ does. The norm is summed in double. If it is not
+/// finite the gradient stays as it is; a scaler skips such a step. For the gradients of an optimizer together
+/// see optimizer_base::clip_gradient_norm.
+///
+/// \returns the norm before clipping
+/// \throws argument_error  max_norm is NaN or not positive
+inline double clip_gradient_norm(unscaled_gradient<float> gradient, double max_norm) {
+    if (detail::is_nan(max_norm) || !(max_norm > 0.0)) {
+        detail::throw_argument("mp::clip_gradient_norm", "max_norm", max_norm, "must be greater than 0");
+    }
+    return detail::in_default_modes([&] {
+        double sum = 0.0;
+        for (const float value : gradient.values())
+            sum = detail::double_add(
+                sum, detail::double_multiply(static_cast<double>(value), static_cast<double>(value)));
+        const double norm = detail::double_sqrt(sum);
+        if (detail::is_non_finite(norm)) return norm;
+        const double factor = detail::double_divide(max_norm, detail::double_add(norm, 1e-6));
+        if (factor < 1.0) {
+            for (float& value : gradient.values()) value *= static_cast<float>(factor);
+        }
+        return norm;
+    });
+}
+
+/// Clips a gradient that is still scaled: does not compile.
+template <class Value>
+double clip_gradient_norm(scaled_gradient<Value>, double) {
+    static_assert(
+        detail::never<Value>,
+        "mp::clip_gradient_norm: this gradient still carries the loss scale, so the limit would apply "
+        "to scaled values; call mp::unscale_and_check (or unscale of the loss scaler) first");
+    return 0.0;
+}
+
+/// sum[i] += gradient[i], for gradients without a scale. For gradients with scales see
+/// mp::gradient_accumulator.
+///
+/// \throws argument_error  the sizes differ
+template <class Value>
+void add_gradient(unscaled_gradient<float> sum, unscaled_gradient<Value> gradient) {
+    if (sum.size() != gradient.size()) {
+        detail::throw_argument("mp::add_gradient", "gradient.size()", gradient.size(),
+                               "must equal sum.size(), which is " + detail::error_text(sum.size()));
+    }
+    for (std::size_t i = 0; i < sum.size(); ++i) {
+        sum.values()[i] += static_cast<float>(gradient.values()[i]);
+    }
+}
+
+/// Adds gradients of which at least one is scaled: does not compile.
+template <class Sum, class Value>
+void add_gradient(scaled_gradient<Sum>, unscaled_gradient<Value>) {
+    static_assert(detail::never<Sum>,
+                  "mp::add_gradient: the sum carries a loss scale and the gradient does not; "
+                  "unscale the sum first");
+}
+template <class Sum, class Value>
+void add_gradient(unscaled_gradient<Sum>, scaled_gradient<Value>) {
+    static_assert(detail::never<Sum>,
+                  "mp::add_gradient: the gradient still carries its loss scale and the sum "
+                  "does not; call mp::unscale_and_check on the gradient first");
+}
+template <class Sum, class Value>
+void add_gradient(scaled_gradient<Sum>, scaled_gradient<Value>) {
+    static_assert(detail::never<Sum>,
+                  "mp::add_gradient: gradients with loss scales are added by "
+                  "mp::gradient_accumulator, which knows when the scales differ");
+}
+
+}  // namespace mp::inline MP_ISA_NAMESPACE

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// Taking the loss scale out of gradients and finding infinities and NaNs, in one pass.
+#pragma once
+
+#include <mp/base/bits.hpp>
+#include <mp/base/contiguous.hpp>
+#include <mp/base/parallel.hpp>
+#include <mp/error.hpp>
+#include <mp/executor.hpp>
+#include <mp/nn/scaling/kernels/unscale.hpp>
+#include <mp/nn/scaling/scale_checks.hpp>
+#include <mp/numbers/format/basic_float.hpp>
+#include <mp/numbers/simd/processor.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
+
+/// Fewest elements that are worth a thread.
+inline constexpr std::size_t unscale_grain = 64 * unscale_block;
+
+/// What several threads have found in chunks of an array, or of several that are numbered through. Sums and a
+/// minimum: independent of how the threads share the work.
+class shared_report {
+public:
+    /// Adds the report of a chunk whose first element has index `begin`.
+    void add(std::size_t begin, const non_finite_report& chunk) noexcept {
+        if (!chunk.found()) return;
+        infinities_ += chunk.infinities;
+        nans_ += chunk.nans;
+        const std::size_t index = begin + chunk.first_index;
+        std::size_t lowest = first_index_;
+        while (index < lowest && !first_index_.compare_exchange_weak(lowest, index)) {
+        }
+    }
+
+    [[nodiscard]] non_finite_report total() const noexcept { return {infinities_, nans_, first_index_}; }
+
+private:
+    std::atomic<std::uint64_t> infinities_{0};
+    std::atomic<std::uint64_t> nans_{0};
+    std::atomic<std::size_t> first_index_{no_index};
+};
+
+/// Calls `block(begin, count)` over [0, count), which says whether there is something to be found, and then
+/// looks at the results `values` of such blocks.
+template <class Block>
+non_finite_report scan_blocks(cpu exec, const float* values, std::size_t count, Block block) {
+    shared_report report;
+    parallel_for(exec, count, unscale_grain, [&](std::size_t begin, std::size_t end) {
+        non_finite_report mine;
+        for (std::size_t at = begin; at < end; at += unscale_block) {
+            const std::size_t length = (std::min)(unscale_block, end - at);
+            if (block(at, length)) count_non_finite(values + at, length, at - begin, mine);
+        }
+        report.add(begin, mine);
+    });
+    return report.total();
+}
+
+/// The type of the elements of a contiguous range, without const.
+template <class Range>
+using element_value = std::remove_const_t<typename decltype(as_span(std::declval<Range&>()))::element_type>;
+
+/// float, or a reduced format, whose numbers are all floats.
+template <class Value>
+concept exact_in_float = std::same_as<Value, float> || reduced<Value>;
+
+/// A contiguous range of gradient values.
+template <class Range>
+concept gradient_range = contiguous<Range> && exact_in_float<element_value<Range>>;
+
+/// A contiguous range of float that can be written.
+template <class Range>
+concept writable_float_range =
+    contiguous<Range> &&
+    std::same_as<typename decltype(as_span(std::declval<Range&>()))::element_type, float>;
+
+inline void require_inverse_scale(std::string_view function, float inverse_scale) {
+    // As signed integers the codes of floats from plus zero up to infinity are 0 to 0x7f800000; all else is
+    // outside. Zero is the inverse of a scale that has grown to infinity, as some systems let it: whatever
+    // gradient such a scale leaves is infinite or NaN, and NaN when it is multiplied by zero.
+    const std::int32_t code = bit_cast<std::int32_t>(inverse_scale);
+    if (code < 0 || code > 0x7f800000) {
+        throw_argument(function, "inverse_scale", inverse_scale, "must not be negative or NaN");
+    }
+}
+
+/// Throws if memory of a size other than zero is null.
+inline void require_memory(std::string_view function, std::string_view argument, const void* data,
+                           std::size_t size) {
+    if (data != nullptr || size == 0) return;
+    throw_error(argument_error(std::string(function) + ": " + std::string(argument) +
+                               " is null; it must point to memory, for the size is " + error_text(size)));
+}
+
+/// Addresses of the first byte of a span and of the one after the last.
+template <class Element>
+std::pair<std::uintptr_t, std::uintptr_t> byte_range(std::span<Element> values) noexcept {
+    const auto begin = reinterpret_cast<std::uintptr_t>(values.data());
+    return {begin, begin + values.size_bytes()};
+}
+
+/// Checks the arrays of unscale_and_check, and says whether they are the same one.
+template <class Gradient>
+bool check_unscale_arrays(std::string_view function, std::span<const Gradient> in, std::span<float> out) {
+    require_memory(function, "gradients.data()", in.data(), in.size());
+    require_memory(function, "unscaled.data()", out.data(), out.size());
+    if (out.size() != in.size()) {
+        throw_argument(function, "unscaled.size()", out.size(),
+                       "must equal gradients.size(), which is " + error_text(in.size()));
+    }
+    const auto [in_begin, in_end] = byte_range(in);
+    const auto [out_begin, out_end] = byte_range(out);
+    constexpr bool is_float = std::same_as<Gradient, float>;
+    const bool in_place = is_float && in_begin == out_begin;
+    if (!in_place && in_begin < out_end && out_begin < in_end) {
+        throw_error(argument_error(std::string(function) +
+                                   ": unscaled overlaps gradients; it must be other memory" +
+                                   (is_float ? ", or the same from the first element on" : "")));
+    }
+    return in_place;
+}
+
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+
+namespace mp::inline MP_ISA_NAMESPACE {
+
+/// Multiplies gradients by the inverse of the loss scale and reports infinities and NaNs among the results,
+/// in one pass.
+///
+/// unscaled[i] = float(gradients[i]) * inverse_scale, rounded once; with an inverse scale of exactly 1 the
+/// bits are copied. The results are checked rather than the inputs: every infinity and NaN of the input is
+/// one in the output too, and a quotient that only the unscaling makes infinite (a scale below 1) is found
+/// besides. All results are written, bad ones included. The check works on bits and holds under -ffast-math.
+///
+/// \param exec           mp::cpu; the result does not depend on threads and instructions
+/// \param gradients      contiguous range of float or of a reduced format; vector, span, array...
+/// \param unscaled       contiguous range of float of the same size; the same memory as `gradients`
+///                       if that is float, and otherwise without overlap
+/// \param inverse_scale  not negative, as from inverse_of_scale; may be infinite
+/// \throws argument_error  sizes differ, null with a size other than zero, overlap, inverse scale NaN or
+///                         negative, fewer than one thread, or instructions that the processor lacks
+template <detail::gradient_range Gradients, detail::writable_float_range Unscaled>
+non_finite_report unscale_and_check(cpu exec, const Gradients& gradients, Unscaled&& unscaled,
+                                    float inverse_scale) {
+    using gradient = detail::element_value<const Gradients>;
+    const std::span<const gradient> in = detail::as_span(gradients);
+    const std::span<float> out = detail::as_span(unscaled);
+    constexpr std::string_view function = "mp::unscale_and_check";
+    detail::check_threads(function, exec);
+    detail::require_inverse_scale(function, inverse_scale);
+    const bool in_place = detail::check_unscale_arrays(function, in, out);
+    const auto pass =
+        detail::select_unscale<gradient>(detail::isa_of(function, exec), inverse_scale, in_place, in.size());
+    detail::shared_report report;
+    detail::parallel_for(exec, in.size(), detail::unscale_grain, [&](std::size_t begin, std::size_t end) {
+        report.add(begin, pass(in.data() + begin, out.data() + begin, end - begin, inverse_scale));
+    });
+    return report.total();
+}
+
+/// unscale_and_check in place.
+template <detail::writable_float_range Gradients>
+non_finite_report unscale_and_check(cpu exec, Gradients&& gradients, float inverse_scale) {
+    return unscale_and_check(exec, gradients, gradients, inverse_scale);
+}
+
+/// The report that unscale_and_check would give, without writing anything.
+///
+/// \throws argument_error  null with a size other than zero, inverse scale NaN or negative, fewer than one
+///                         thread, or instructions that the processor lacks
+template <detail::gradient_range Gradients>
+non_finite_report check_finite(cpu exec, const Gradients& gradients, float inverse_scale = 1.0F) {
+    using gradient = detail::element_value<const Gradients>;
+    const std::span<const gradient> in = detail::as_span(gradients);
+    constexpr std::string_view function = "mp::check_finite";
+    detail::check_threads(function, exec);
+    detail::require_inverse_scale(function, inverse_scale);
+    detail::require_memory(function, "gradients.data()", in.data(), in.size());
+    const auto pass = detail::select_check<gradient>(detail::isa_of(function, exec), inverse_scale);
+    detail::shared_report report;
+    detail::parallel_for(exec, in.size(), detail::unscale_grain, [&](std::size_t begin, std::size_t end) {
+        report.add(begin, pass(in.data() + begin, end - begin, inverse_scale));
+    });
+    return report.total();
+}
+
+}  // namespace mp::inline MP_ISA_NAMESPACE

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// The integer core: exact values as integers, and the one place where they are rounded into a format.
+/// Everything here is integer arithmetic and works in constant expressions, on the device, and whatever the
+/// floating-point environment or the compiler's float options are. It is the source of truth; every hardware
+/// path elsewhere is an optimisation whose equality with it is tested exhaustively.
+#pragma once
+
+#include <mp/base/bits.hpp>
+#include <mp/numbers/format/codes.hpp>
+
+#include <cstdint>
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
+
+/// A non-zero finite value: (-1)^negative * (significand + tail) * 2^exponent, where tail is 0 when sticky is
+/// false, and some unknown number strictly between 0 and 1 when it is true.
+template <class Word>
+struct exact_number {
+    bool negative;
+    int exponent;
+    Word significand;
+    bool sticky = false;
+};
+using exact_value = exact_number<std::uint64_t>;
+
+/// The exact value of a code whose category is finite.
+template <class Format>
+MP_HOST_DEVICE constexpr exact_value unpack(storage_of<Format> bits) {
+    using layout = layout_of<Format>;
+    const int field = static_cast<int>((bits & layout::magnitude_mask) >> layout::fraction_bits);
+    const std::uint64_t fraction = bits & layout::fraction_mask;
+    const bool normal = field != 0 || !layout::has_zero;
+    const int binade = field == 0 || !layout::has_zero ? field : field - 1;
+    return {is_negative<Format>(bits), layout::quantum_exponent + binade,
+            normal ? fraction | layout::hidden_bit : fraction};
+}
+
+/// An exact value truncated to a multiple of 2^last, and the remainder.
+struct split_value {
+    std::uint64_t truncated = 0;
+    std::uint64_t remainder = 0;  ///< what is shifted out, to be compared with half_ulp
+    std::uint64_t half_ulp = 0;   ///< half of 2^last; zero when that is larger than any remainder
+    int shift = 0;                ///< places from the last bit of the significand up to 2^last
+    bool sticky = false;
+
+    [[nodiscard]] MP_HOST_DEVICE constexpr bool is_exact() const { return remainder == 0 && !sticky; }
+
+    /// floor(v * 2^count) where v is the remainder in units of 2^last.
+    [[nodiscard]] MP_HOST_DEVICE constexpr std::uint64_t rest_bits(int count) const {
+        const int excess = shift - count;
+        if (shift <= 0 || excess >= 64) return 0;
+        return excess >= 0 ? remainder >> excess : remainder << -excess;
+    }
+};
+
+MP_HOST_DEVICE constexpr split_value split_at(const exact_value& x, int last) {
+    const int shift = last - x.exponent;
+    if (shift <= 0) return {x.significand << -shift, 0, 0, shift, x.sticky};
+    if (shift < 64) {
+        return {x.significand >> shift, x.significand & ((std::uint64_t{1} << shift) - 1),
+                std::uint64_t{1} << (shift - 1), shift, x.sticky};
+    }
+    return {0, x.significand, shift == 64 ? std::uint64_t{1} << 63 : 0, shift, x.sticky};
+}
+
+/// Whether stochastic rounding goes away from zero, by the definitions of IEEE P3109 (see mp::rounding).
+MP_HOST_DEVICE constexpr bool stochastically_up(const split_value& x, const projection& p) {
+    const int count = p.random_bits > 32 ? 32 : p.random_bits;
+    const std::uint64_t one = std::uint64_t{1} << count;
+    const std::uint64_t random = p.random & (one - 1);
+    if (p.round == rounding::stochastic_a) return x.rest_bits(count) + random >= one;
+    const std::uint64_t finer = x.rest_bits(count + 1);
+    if (p.round == rounding::stochastic_b) return finer + 2 * random + 1 >= 2 * one;
+    // Sticky bits below the round bit break ties.
+    const bool cut_off =
+        x.sticky ||
+        (x.shift > count + 1 &&
+         (x.shift - count - 1 >= 64 ? x.remainder != 0 : (finer << (x.shift - count - 1)) != x.remainder));
+    const std::uint64_t whole = finer >> 1;
+    const bool up = (finer & 1) != 0 && (cut_off || (whole & 1) != 0);
+    return whole + (up ? 1 : 0) + random >= one;
+}
+
+/// Whether a value goes to the neighbour away from zero; `odd` is the last bit of the code nearer to zero.
+MP_HOST_DEVICE constexpr bool rounds_up(const split_value& x, bool negative, bool odd, const projection& p) {
+    switch (p.round) {
+        case rounding::nearest_even:
+            return x.half_ulp != 0 &&
+                   (x.remainder > x.half_ulp || (x.remainder == x.half_ulp && (x.sticky || odd)));
+        case rounding::nearest_away:
+            return x.half_ulp != 0 && x.remainder >= x.half_ulp;
+        case rounding::toward_zero:
+            return false;
+        case rounding::upward:
+            return !negative && !x.is_exact();
+        case rounding::downward:
+            return negative && !x.is_exact();
+        case rounding::to_odd:
+            return !odd && !x.is_exact();
+        case rounding::stochastic_a:
+        case rounding::stochastic_b:
+        case rounding::stochastic_c:
+            return stochastically_up(x, p);
+    }
+    return false;
+}
+
+/// Whether a value, which must be below the smallest normal number, is tiny in the sense of the environment:
+/// if tininess counts after rounding, one that would round to the smallest normal number with an exponent
+/// range without limits is not.
+template <class Format>
+MP_HOST_DEVICE constexpr bool is_tiny(const exact_value& x, int top, const environment& env) {
+    using layout = layout_of<Format>;
+    if (env.tiny == tininess::before_rounding || top != layout::min_exponent - 1) return true;
+    const split_value split = split_at(x, top - layout::fraction_bits);
+    const bool all_ones = split.truncated == (std::uint64_t{1} << layout::precision) - 1;
+    // Without fraction bits the parity is that of codes, and the code below the smallest normal number is
+    // zero.
+    const bool last_is_odd = layout::fraction_bits > 0 || !layout::has_zero;
+    return !all_ones || !rounds_up(split, x.negative, last_is_odd, env.project);
+}
+
+/// Rounds an exact non-zero value once and packs it; underflow is gradual, unless an environment flushes.
+///
+/// Precondition: a sticky significand has at least precision + 2 bits, so that the tail never reaches up to
+/// the bits that decide; precision + 34 if rounding is stochastic.
+///
+/// Why the code can be computed by one addition: with q the exponent of the last kept bit (never below the
+/// quantum) and k the kept significand, the magnitude code is ((q - quantum) << fraction_bits) + k. In the
+/// lowest binade and below, q is the quantum and the code is k itself; above, the hidden bit of k adds the
+/// one that the exponent field needs. A carry out of k from rounding up runs into the exponent field and
+/// gives the next power of two, and running past max_finite_code is overflow. In a format without zero the
+/// exponent fields are one lower, which takes away one hidden bit.
+template <class Format, context Context = const projection&>
+MP_HOST_DEVICE constexpr storage_of<Format> round_and_pack(const exact_value& x, Context&& context) {
+    using layout = layout_of<Format>;
+    const projection& p = projection_of(context);
+    const int top = 63 - leading_zeros(x.significand);
+    int last = x.exponent + top - layout::fraction_bits;
+    if (last < layout::quantum_exponent) last = layout::quantum_exponent;
+
+    // Too large whatever the rounding; without this the shift below could leave 64 bits.
+    if (last + layout::fraction_bits > layout::max_exponent) {
+        raise(context, status_flag::overflow | status_flag::inexact);
+        return join<Format>(x.negative, overflow_code<Format>(x.negative, false, p));
+    }
+    const split_value split = split_at(x, last);
+    std::uint64_t code =
+        (static_cast<std::uint64_t>(last - layout::quantum_exponent) << layout::fraction_bits) +
+        split.truncated;
+    if constexpr (layout::has_zero) {
+        code += rounds_up(split, x.negative, (code & 1) != 0, p) ? 1U : 0U;
+    } else {
+        const bool below_all = split.truncated < layout::hidden_bit;
+        code = below_all ? 0 : code - layout::hidden_bit;
+        if (!below_all) code += rounds_up(split, x.negative, (code & 1) != 0, p) ? 1U : 0U;
+    }
+
+    if constexpr (keeps_flags<Context>) {
+        const bool inexact = !split.is_exact();
+        if (top + x.exponent < layout::min_exponent && is_tiny<Format>(x, top + x.exponent, context)) {
+            if (context.subnormals != subnormal_handling::gradual && layout::has_zero) {
+                raise(context, status_flag::underflow | status_flag::inexact);
+                return join<Format>(x.negative, 0);
+            }
+            if (inexact) raise(context, status_flag::underflow);
+        }
+        if (inexact) raise(context, status_flag::inexact);
+    }
+    const bool below_zero = !layout::is_signed && x.negative && (code != 0 || !layout::has_zero);
+    if (code > layout::max_finite_code || below_zero) {
+        raise(context, status_flag::overflow | status_flag::inexact);
+        return join<Format>(x.negative, overflow_code<Format>(x.negative, false, p));
+    }
+    return join<Format>(x.negative, code);
+}
+
+/// From a code of one format to a code of another, float and double included as binary32 and binary64.
+template <class To, class From, context Context = const projection&>
+MP_HOST_DEVICE constexpr storage_of<To> convert_bits(storage_of<From> bits, Context&& context) {
+    bits = operand<From>(bits, context);
+    const bool negative = is_negative<From>(bits);
+    switch (categorize<From>(bits)) {
+        case category::zero:
+            return pack_zero<To>(negative, context);
+        case category::infinite:
+            return pack_infinity<To>(negative, context);
+        case category::nan:
+            return convert_nan<To, From>(bits, context);
+        case category::finite:
+            break;
+    }
+    return round_and_pack<To>(unpack<From>(bits), context);
+}
+
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE

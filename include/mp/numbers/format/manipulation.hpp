@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// Functions that take numbers apart and put them together: signs, neighbours, exponents. All exact where not
+/// said otherwise.
+#pragma once
+
+#include <mp/numbers/format/arithmetic.hpp>
+#include <mp/numbers/format/classification.hpp>
+
+#include <climits>
+
+namespace mp::inline MP_ISA_NAMESPACE {
+
+/// The magnitude of x; works on the sign bit alone, and leaves the NaN of formats without minus zero alone.
+template <class Format>
+[[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> fabs(basic_float<Format> x) noexcept {
+    return signbit(x) ? -x : x;
+}
+template <class Format>
+[[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> abs(basic_float<Format> x) noexcept {
+    return fabs(x);
+}
+/// The magnitude of `magnitude` with the sign of `sign`; the sign of the NaN of formats without minus zero
+/// counts as plus.
+template <class Format>
+[[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> copysign(basic_float<Format> magnitude,
+                                                                    basic_float<Format> sign) noexcept {
+    const bool negative = signbit(sign) && (Format::nans != nan_encoding::negative_zero || !isnan(sign));
+    return signbit(magnitude) == negative ? magnitude : -magnitude;
+}
+
+/// The smallest number that is larger than x (IEEE 754's nextUp): of the largest finite number infinity, or
+/// itself in a format without infinity. A NaN comes back quiet.
+template <class Format>
+[[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> nextup(basic_float<Format> x) noexcept {
+    using value = basic_float<Format>;
+    using layout = layout_of<Format>;
+    using storage = typename layout::storage;
+    if (isnan(x)) return value::from_bits(detail::convert_nan<Format, Format>(x.bits()));
+    if (is_zero(x)) return value::from_bits(1);
+    const auto magnitude = static_cast<storage>(x.bits() & layout::magnitude_mask);
+    if (signbit(x)) return value::from_bits(detail::join<Format>(true, magnitude - 1u));
+    if (magnitude == (layout::has_infinity ? layout::infinity_code : layout::max_finite_code)) return x;
+    return value::from_bits(static_cast<storage>(magnitude + 1));
+}
+/// The largest number that is smaller than x (IEEE 754's nextDown). A format without signs ends at its
+/// smallest number.
+template <class Format>
+[[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> nextdown(basic_float<Format> x) noexcept {
+    using value = basic_float<Format>;
+    using storage = typename layout_of<Format>::storage;
+    if constexpr (Format::is_signed) {
+        if (isnan(x)) return nextup(x);
+        if (is_zero(x)) return value::from_bits(detail::join<Format>(true, 1));
+        return -nextup(-x);
+    } else {
+        if (isnan(x)) return nextup(x);
+        return x.bits() == 0 ? x : value::from_bits(static_cast<storage>(x.bits() - 1));
+    }
+}
+/// The next number after `from` in the direction of `to`; `to` itself when they are equal; NaN if either is.
+/// The neighbour of the largest finite number upward is infinity, or the number itself where there is none.
+template <class Format>
+[[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> nextafter(basic_float<Format> from,
+                                                                     basic_float<Format> to) noexcept {
+    if (isnan(from) || isnan(to)) {
+        return basic_float<Format>::from_bits(
+            detail::propagate_nan<Format>(from.bits(), to.bits(), projection{}));
+    }
+    if (from == to) return to;
+    return from < to ? nextup(from) : nextdown(from);
+}
+
+/// x * 2^n, rounded once (IEEE 754's scaleB).
+template <class Format, detail::context Context = const projection&>
+[[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> scalbn(basic_float<Format> x, int n,
+                                                                  Context&& context = projection{}) noexcept {
+    using value = basic_float<Format>;
+    const auto bits = detail::operand<Format>(x.bits(), context);
+    const detail::category kind = detail::categorize<Format>(bits);
+    if (kind == detail::category::nan) {
+        return value::from_bits(detail::convert_nan<Format, Format>(bits, context));
+    }
+    if (kind != detail::category::finite) return value::from_bits(bits);
+    detail::exact_value exact = detail::unpack<Format>(bits);
+    // Further than any format reaches, and far from integer overflow.
+    exact.exponent += n > 10000 ? 10000 : n < -10000 ? -10000 : n;
+    return value::from_bits(detail::round_and_pack<Format>(exact, context));
+}
+template <class Format, detail::context Context = const projection&>
+[[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> ldexp(basic_float<Format> x, int n,
+                                                                 Context&& context = projection{}) noexcept {
+    return scalbn(x, n, context);
+}
+
+/// The exponent of x: floor(log2(|x|)), of subnormal numbers too. As in `<cmath>` INT_MIN for zero, INT_MAX for
+/// infinity and NaN.
+template <class Format>
+[[nodiscard]] MP_HOST_DEVICE constexpr int ilogb(basic_float<Format> x) noexcept {
+    if (is_zero(x)) return INT_MIN;
+    if (!isfinite(x)) return INT_MAX;
+    const detail::exact_value exact = detail::unpack<Format>(x.bits());
+    return exact.exponent + 63 - detail::leading_zeros(exact.significand);
+}
+/// As ilogb(), as a number of the format, rounded to it; -infinity for zero, which divides by zero, and
+/// infinity for infinities.
+template <class Format, detail::context Context = const projection&>
+[[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> logb(basic_float<Format> x,
+                                                                Context&& context = projection{}) noexcept {
+    using value = basic_float<Format>;
+    const auto bits = detail::operand<Format>(x.bits(), context);
+    switch (detail::categorize<Format>(bits)) {
+        case detail::category::nan:
+            return value::from_bits(detail::convert_nan<Format, Format>(bits, context));
+        case detail::category::infinite:
+            return value::from_bits(detail::pack_infinity<Format>(false, context));
+        case detail::category::zero:
+            detail::raise(context, status_flag::divide_by_zero);
+            return value::from_bits(detail::pack_infinity<Format>(true, detail::projection_of(context)));
+        case detail::category::finite:
+            break;
+    }
+    return round_to<value>(ilogb(value::from_bits(bits)), context);
+}
+
+/// x = m * 2^*exponent with |m| in [0.5, 1); zero, infinity and NaN come back as they are with exponent 0.
+/// (In a format that has no 0.5 the result is rounded to it.)
+template <class Format>
+[[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> frexp(basic_float<Format> x,
+                                                                 int* exponent) noexcept {
+    *exponent = 0;
+    if (is_zero(x) || !isfinite(x)) return x;
+    *exponent = ilogb(x) + 1;
+    return scalbn(x, -*exponent);
+}
+
+}  // namespace mp::inline MP_ISA_NAMESPACE

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// asin, acos, atan and atan2: all are the angle of a point in the plane.
+///
+/// The angle of (n, d) with 0 <= n <= d is that of one of the slopes 0, 1/4, 1/2, 3/4 and 1 plus the angle
+/// between the two, whose tangent is at most 1/8 in magnitude.
+#pragma once
+
+#include <mp/numbers/format/basic_float.hpp>
+#include <mp/numbers/format/math/evaluation.hpp>
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
+
+MP_HOST_DEVICE constexpr approximation approximate_half_pi() {
+    return {false, -63, 0xc90fdaa22168c234};
+}
+
+/// atan(t) for |t| <= 1/8 by a polynomial in z = t^2, through the Chebyshev nodes of [0, 1/63]; its error is
+/// below 2^-64.
+MP_HOST_DEVICE constexpr approximation small_atan(const approximation& t) {
+    const std::uint64_t z = to_fixed(t * t);
+    return t * one_minus(z, alternating_polynomial<0x2aaaaaaaaaaaaa9a, 0x1999999999981798, 0x1249249243338ef7,
+                                                   0x0e38e3856fb22b14, 0x0ba2e28898cfce55, 0x09d65e89ce9c08e3,
+                                                   0x08209a9ca8a79f40>(z));
+}
+
+/// The angle of a slope of quarters / 4, for quarters from 1 to 4.
+MP_HOST_DEVICE constexpr approximation angle_of_quarters(int quarters) {
+    switch (quarters) {
+        case 1:
+            return {false, -66, 0xfadbafc96406eb15};
+        case 2:
+            return {false, -65, 0xed63382b0dda7b45};
+        case 3:
+            return {false, -64, 0xa4bc7d1934f70924};
+        default:
+            return {false, -64, 0xc90fdaa22168c234};
+    }
+}
+
+/// atan(n / d) for positive n <= d.
+MP_HOST_DEVICE constexpr approximation first_octant_angle(const approximation& n, const approximation& d) {
+    const approximation slope = n / d;
+    // Eighths of the slope, rounded to quarters.
+    const int eighths = slope.top() < -3 ? 0 : static_cast<int>(slope.significand >> (-slope.exponent - 3));
+    const int quarters = (eighths + 1) / 2;
+    if (quarters == 0) return small_atan(slope);
+    const approximation c = approximate(quarters).scaled(-2);
+    const approximation numerator = n - c * d;
+    if (numerator.significand == 0) return angle_of_quarters(quarters);
+    return angle_of_quarters(quarters) + small_atan(numerator / (d + c * n));
+}
+
+/// The angle of the point (x, y) for positive x and y; relative error below 2^-60.
+///
+/// For a small slope y / x it is the slope minus its cube / 3. If the slope is a number or midpoint b, then
+/// so it is in 64 bits, and the angle stays below. If not, y - b x is at least one unit in the last place of
+/// the product, so the slope is farther from b than any cube of something below 2^-16 can reach. For all
+/// other slopes, and for pi minus the angle, no pair of half or bfloat16 comes closer than 2^-42 to a number
+/// or midpoint; exhaustive/math_pairs.cpp runs through them.
+MP_HOST_DEVICE constexpr approximation first_quadrant_angle(const approximation& y, const approximation& x) {
+    const approximation difference = y - x;
+    if (difference.significand == 0 || difference.negative) return first_octant_angle(y, x);
+    return approximate_half_pi() - first_octant_angle(x, y);
+}
+
+/// x + x^3 / 6 or x - x^3 / 6, for x so small that more is not seen.
+MP_HOST_DEVICE constexpr approximation add_cube_sixth(const approximation& x, bool subtract) {
+    constexpr approximation sixth{false, -66, 0xaaaaaaaaaaaaaaaa};
+    const approximation correction = x * x * x * sixth;
+    return subtract ? x - correction : x + correction;
+}
+
+/// sqrt(1 - x^2) for |x| < 1; both factors are exact.
+MP_HOST_DEVICE constexpr approximation other_leg(const approximation& x) {
+    return square_root((approximate_one() - x) * (approximate_one() + x));
+}
+
+// Sines and cosines of algebraic numbers other than zero are transcendental, and so are inverse sines and so
+// on except for the zeros.
+
+template <class Format, context Context = const projection&>
+MP_HOST_DEVICE constexpr storage_of<Format> asin_bits(storage_of<Format> a, Context&& context) {
+    a = operand<Format>(a, context);
+    const category kind = categorize<Format>(a);
+    if (kind == category::nan) return convert_nan<Format, Format>(a, context);
+    if (kind == category::zero) return a;
+    if (kind == category::infinite) return invalid_operation<Format>(context);
+    const approximation x = approximate(unpack<Format>(a));
+    if (x.top() >= 0) {
+        if (x.top() > 0 || x.significand != approximate_one().significand)
+            return invalid_operation<Format>(context);
+        return round_inexact<Format>(x.negative ? -approximate_half_pi() : approximate_half_pi(), context);
+    }
+    if (x.top() < -16) return round_inexact<Format>(add_cube_sixth(x, false), context);
+    approximation angle = first_quadrant_angle(x.magnitude(), other_leg(x));
+    angle.negative = x.negative;
+    return round_inexact<Format>(angle, context);
+}
+
+template <class Format, context Context = const projection&>
+MP_HOST_DEVICE constexpr storage_of<Format> acos_bits(storage_of<Format> a, Context&& context) {
+    a = operand<Format>(a, context);
+    const category kind = categorize<Format>(a);
+    if (kind == category::nan) return convert_nan<Format, Format>(a, context);
+    if (kind == category::zero) return round_inexact<Format>(approximate_half_pi(), context);
+    if (kind == category::infinite) return invalid_operation<Format>(context);
+    const approximation x = approximate(unpack<Format>(a));
+    if (x.top() >= 0) {
+        if (x.top() > 0 || x.significand != approximate_one().significand)
+            return invalid_operation<Format>(context);
+        return x.negative ? round_inexact<Format>(approximate_pi(), context)
+                          : pack_zero<Format>(false, context);
+    }
+    // The smaller of the two angles of the triangle, so that nothing cancels; for small x it is x itself.
+    const approximation magnitude = x.magnitude();
+    const approximation angle = x.top() < -16 ? approximate_half_pi() - add_cube_sixth(magnitude, false)
+                                              : first_quadrant_angle(other_leg(x), magnitude);
+    return round_inexact<Format>(x.negative ? approximate_pi() - angle : angle, context);
+}
+
+template <class Format, context Context = const projection&>
+MP_HOST_DEVICE constexpr storage_of<Format> atan_bits(storage_of<Format> a, Context&& context) {
+    a = operand<Format>(a, context);
+    const category kind = categorize<Format>(a);
+    if (kind == category::nan) return convert_nan<Format, Format>(a, context);
+    if (kind == category::zero) return a;
+    const bool negative = is_negative<Format>(a);
+    approximation angle = approximate_half_pi();
+    if (kind == category::finite) {
+        angle = first_quadrant_angle(approximate(unpack<Format>(a)).magnitude(), approximate_one());
+    }
+    angle.negative = negative;
+    return round_inexact<Format>(angle, context);
+}
+
+template <class Format, context Context = const projection&>
+MP_HOST_DEVICE constexpr storage_of<Format> atan2_bits(storage_of<Format> a, storage_of<Format> b,
+                                                       Context&& context) {
+    a = operand<Format>(a, context);
+    b = operand<Format>(b, context);
+    const category kind_y = categorize<Format>(a);
+    const category kind_x = categorize<Format>(b);
+    if (kind_y == category::nan || kind_x == category::nan) return propagate_nan<Format>(a, b, context);
+    const bool negative = is_negative<Format>(a);
+    const bool left = is_negative<Format>(b);
+    approximation angle;
+    if (kind_y == category::zero || (kind_x == category::infinite && kind_y != category::infinite)) {
+        if (!left) return pack_zero<Format>(negative, context);
+        angle = approximate_pi();
+    } else if (kind_x == category::zero || (kind_y == category::infinite && kind_x != category::infinite)) {
+        angle = approximate_half_pi();
+    } else if (kind_y == category::infinite) {
+        constexpr approximation three_quarters_pi{false, -62, 0x96cbe3f9990e91a7};
+        angle = left ? three_quarters_pi : approximate_half_pi().scaled(-1);
+    } else {
+        const approximation y = approximate(unpack<Format>(a)).magnitude();
+        const approximation x = approximate(unpack<Format>(b)).magnitude();
+        angle = first_quadrant_angle(y, x);
+        if (left) angle = approximate_pi() - angle;
+    }
+    angle.negative = negative;
+    return round_inexact<Format>(angle, context);
+}
+
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+
+namespace mp::inline MP_ISA_NAMESPACE {
+
+/// The angle in [-pi/2, pi/2] whose sine is x; NaN beyond [-1, 1]. Correctly rounded in every mode for
+/// formats of up to 16 bits (all arguments of half, bfloat16 and the 8-bit formats checked); for wider ones
+/// the error before rounding is below 2^-55 of the result.
+template <class Format, detail::context Context = const projection&>
+[[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> asin(basic_float<Format> x,
+                                                                Context&& context = projection{}) noexcept {
+    return basic_float<Format>::from_bits(detail::asin_bits<Format>(x.bits(), context));
+}
+
+/// The angle in [0, pi] whose cosine is x; NaN beyond [-1, 1]. Correctly rounded in every mode for formats of
+/// up to 16 bits (all arguments checked, as for asin).
+template <class Format, detail::context Context = const projection&>
+[[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> acos(basic_float<Format> x,
+                                                                Context&& context = projection{}) noexcept {
+    return basic_float<Format>::from_bits(detail::acos_bits<Format>(x.bits(), context));
+}
+
+/// The angle in [-pi/2, pi/2] whose tangent is x. Correctly rounded in every mode for formats of up to 16
+/// bits (all arguments checked, as for asin).
+template <class Format, detail::context Context = const projection&>
+[[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> atan(basic_float<Format> x,
+                                                                Context&& context = projection{}) noexcept {
+    return basic_float<Format>::from_bits(detail::atan_bits<Format>(x.bits(), context));
+}
+
+/// The angle in [-pi, pi] of the point (x, y), with the zeros and infinities of C's atan2: the sign of a zero
+/// says on which side of the axis it lies. Correctly rounded in every mode for formats of up to 16 bits (all
+/// pairs of half, bfloat16 and the 8-bit formats checked).
+///
+///     mp::atan2(y, x);                          // the ordinate comes first
+template <class Format, detail::context Context = const projection&>
+[[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> atan2(basic_float<Format> y, basic_float<Format> x,
+                                                                 Context&& context = projection{}) noexcept {
+    return basic_float<Format>::from_bits(detail::atan2_bits<Format>(y.bits(), x.bits(), context));
+}
+
+}  // namespace mp::inline MP_ISA_NAMESPACE

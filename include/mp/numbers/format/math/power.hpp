@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// pow, cbrt, rsqrt and hypot.
+///
+/// Roots and hypotenuses are algebraic: they are either exact, or farther from all numbers and midpoints of
+/// the format than the error of the evaluation. For pow all exact cases are found by looking at the odd part
+/// of x; see exact_power.
+#pragma once
+
+#include <mp/numbers/format/math/exponential.hpp>
+#include <mp/numbers/format/math/logarithm.hpp>
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
+
+/// x^y where that is a number of up to 40 bits; a zero significand where it is not. x is positive and not
+/// one.
+///
+/// Let x = o 2^e with o odd and y = n / 2^j in lowest terms. If o = 1, the power is 2^(e y), rational only
+/// for an integer e y. If o > 1 and y < 0, it is a fraction with a power of o below the line, or irrational.
+/// If y > 0, it is rational only if x is the 2^j-th power of a rational number, which is tested by taking j
+/// square roots.
+MP_HOST_DEVICE constexpr exact_value exact_power(const exact_value& base, const exact_value& exponent) {
+    constexpr exact_value none{false, 0, 0};
+    exact_value x = without_trailing_zeros(base);
+    const exact_value y = without_trailing_zeros(exponent);
+    if (x.significand == 1) {
+        int power = x.exponent;
+        int scale = y.exponent;
+        for (; scale < 0 && power % 2 == 0; ++scale) power /= 2;
+        if (scale < 0) return none;
+        // |power| >= 1: what does not fit into 20 bits is beyond every format.
+        const std::uint64_t magnitude =
+            static_cast<std::uint64_t>(power < 0 ? -power : power) * y.significand;
+        const bool large = scale > 20 || (magnitude >> 20) != 0 || ((magnitude << scale) >> 20) != 0;
+        const int size = large ? 1 << 20 : static_cast<int>(magnitude << scale);
+        return {false, (power < 0) != y.negative ? -size : size, 1};
+    }
+    if (y.negative || y.exponent < -4 || y.exponent > 5) return none;
+    for (int i = y.exponent; i < 0; ++i) {
+        const int shift = leading_zeros(x.significand) & ~1;
+        const std::uint64_t root =
+            square_root(static_cast<uint128>(x.significand << shift) << 64) >> (32 + shift / 2);
+        if (x.exponent % 2 != 0 || root * root != x.significand) return none;
+        x = {false, x.exponent / 2, root};
+    }
+    const std::uint64_t count = y.exponent > 0 ? y.significand << y.exponent : y.significand;
+    if (count > 26) return none;  // 3^26 has more than 40 bits
+    std::uint64_t product = 1;
+    for (std::uint64_t i = 0; i < count; ++i) {
+        product *= x.significand;
+        if (product >> 40 != 0) return none;
+    }
+    return {false, x.exponent * static_cast<int>(count), product};
+}
+
+/// x^y for positive x other than one and y other than zero.
+///
+/// The logarithm has a relative error below 2^-61, so that for |y log2 x| < 2^8 the power has one below
+/// 2^-52. Over all pairs of half no inexact power comes closer than 2^-45 to a number or midpoint, and over
+/// those of bfloat16 not closer than 2^-38, except for powers next to one, where the sign of the logarithm
+/// decides. exhaustive/math_pairs.cpp runs through them.
+MP_HOST_DEVICE constexpr exact_value power_of(const exact_value& x, const exact_value& y) {
+    const exact_value exact = exact_power(x, y);
+    if (exact.significand != 0) return exact;
+    const approximation logarithm = log2_of(approximate(x)) * approximate(y);
+    constexpr long_constant one{0x8000000000000000, 0, -127};
+    return inexact(logarithm.top() < -12 ? approximate_one() + expm1_of(logarithm * approximate_ln2())
+                                         : exp2_of(logarithm, one));
+}
+
+/// 1 for odd integers, 0 for even ones, -1 for others.
+MP_HOST_DEVICE constexpr int parity(const exact_value& y) {
+    const exact_value shortened = without_trailing_zeros(y);
+    return shortened.exponent > 0 ? 0 : shortened.exponent == 0 ? 1 : -1;
+}
+
+/// Whether a code is that of 1 or -1.
+template <class Format>
+MP_HOST_DEVICE constexpr bool is_unit(storage_of<Format> bits) {
+    if (categorize<Format>(bits) != category::finite) return false;
+    const exact_value x = without_trailing_zeros(unpack<Format>(bits));
+    return x.significand == 1 && x.exponent == 0;
+}
+
+/// The special cases are those of IEEE 754-2019, 9.2.1.
+template <class Format, context Context = const projection&>
+MP_HOST_DEVICE constexpr storage_of<Format> pow_bits(storage_of<Format> a, storage_of<Format> b,
+                                                     Context&& context) {
+    a = operand<Format>(a, context);
+    b = operand<Format>(b, context);
+    const category kind_x = categorize<Format>(a);
+    const category kind_y = categorize<Format>(b);
+    const bool negative_x = is_negative<Format>(a);
+    const bool negative_y = is_negative<Format>(b);
+    const bool unit = is_unit<Format>(a);
+    if (is_signaling<Format>(a) || is_signaling<Format>(b)) return propagate_nan<Format>(a, b, context);
+    if (kind_y == category::zero || (unit && !negative_x)) return round_exact<Format>(false, 1, 0, context);
+    if (kind_x == category::nan || kind_y == category::nan) return propagate_nan<Format>(a, b, context);
+    if (kind_y == category::infinite) {
+        if (unit) return round_exact<Format>(false, 1, 0, context);
+        const bool large = kind_x == category::infinite ||
+                           (kind_x == category::finite && approximate(unpack<Format>(a)).top() >= 0);
+        return large != negative_y ? pack_infinity<Format>(false, context)
+                                   : pack_zero<Format>(false, context);
+    }
+    const exact_value y = unpack<Format>(b);
+    const int odd = parity(y);
+    const bool negative = negative_x && odd == 1;
+    if (kind_x == category::zero) {
+        return negative_y ? pole<Format>(negative, context) : pack_zero<Format>(negative, context);
+    }
+    if (kind_x == category::infinite) {
+        return negative_y ? pack_zero<Format>(negative, context) : pack_infinity<Format>(negative, context);
+    }
+    if (negative_x && odd < 0) return invalid_operation<Format>(context);
+    if (unit) return round_exact<Format>(negative, 1, 0, context);
+    exact_value x = unpack<Format>(a);
+    x.negative = false;
+    exact_value result = power_of(x, y);
+    result.negative = negative;
+    return round_and_pack<Format>(result, context);
+}
+
+/// The cube root of x = m 2^(3k) with m in [1, 8). A number or midpoint b differs from an inexact root by
+/// |x - b^3| / (3 b^2) or more, at least 2^-50 of it for 16 bits of precision. Roots that are numbers have at
+/// most 11 bits, as x has at most 31.
+MP_HOST_DEVICE constexpr exact_value cbrt_of(const exact_value& argument) {
+    const approximation x = approximate(argument).magnitude();
+    const int remainder = ((x.top() % 3) + 3) % 3;
+    const int third = (x.top() - remainder) / 3;
+    const approximation reduced = x.scaled(-3 * third);
+    constexpr long_constant one_third{0xaaaaaaaaaaaaaaaa, 0xaaaaaaaaaaaaaaaa, -129};
+    const approximation root = exp2_of(log2_of(reduced), one_third);
+    const std::uint64_t nearest = ((root.significand >> 43) + 1) >> 1;
+    const int exponent = root.exponent + 44;
+    const approximation cube = approximate(nearest * nearest * nearest, 3 * exponent);
+    if (cube.exponent == reduced.exponent && cube.significand == reduced.significand)
+        return {argument.negative, exponent + third, nearest};
+    return {argument.negative, root.exponent + third, root.significand, true};
+}
+
+template <class Format, context Context = const projection&>
+MP_HOST_DEVICE constexpr storage_of<Format> cbrt_bits(storage_of<Format> a, Context&& context) {
+    a = operand<Format>(a, context);
+    switch (categorize<Format>(a)) {
+        case category::zero:
+            return a;
+        case category::infinite:
+            return pack_infinity<Format>(is_negative<Format>(a), context);
+        case category::nan:
+            return convert_nan<Format, Format>(a, context);
+        case category::finite:
+            break;
+    }
+    return round_and_pack<Format>(cbrt_of(unpack<Format>(a)), context);
+}
+
+/// 1 / sqrt(x) is rational, for x with a power of two below the line, only if x is an even power of two: an
+/// odd factor would be below the line of the result.
+MP_HOST_DEVICE constexpr exact_value rsqrt_of(const exact_value& argument) {
+    const exact_value x = without_trailing_zeros(argument);
+    if (x.significand == 1 && x.exponent % 2 == 0) return {false, -x.exponent / 2, 1};
+    return inexact(approximate_one() / square_root(approximate(x)));
+}
+
+template <class Format, context Context = const projection&>
+MP_HOST_DEVICE constexpr storage_of<Format> rsqrt_bits(storage_of<Format> a, Context&& context) {
+    a = operand<Format>(a, context);
+    const category kind = categorize<Format>(a);
+    if (kind == category::nan) return convert_nan<Format, Format>(a, context);
+    if (kind == category::zero) return pole<Format>(is_negative<Format>(a), context);
+    if (is_negative<Format>(a)) return invalid_operation<Format>(context);
+    if (kind == category::infinite) return pack_zero<Format>(false, context);
+    return round_and_pack<Format>(rsqrt_of(unpack<Format>(a)), context);
+}
+
+/// sqrt(x^2 + y^2): the sum has 126 bits, what does not fit is sticky, and so is the rest of the root.
+MP_HOST_DEVICE constexpr exact_value hypot_of(const exact_value& x, const exact_value& y) {
+    const exact_number<uint128> x_squared{false, 2 * x.exponent, x.significand * x.significand};
+    const exact_number<uint128> y_squared{false, 2 * y.exponent, y.significand * y.significand};
+    exact_number<uint128> sum = add_exact(x_squared, y_squared);
+    const int free = leading_zeros(sum.significand);  // 1 or 2
+    const int shift = (sum.exponent - free) % 2 == 0 ? free : free - 1;
+    sum.significand <<= shift;
+    sum.exponent -= shift;
+    const std::uint64_t root = square_root(sum.significand);
+    const bool exact = static_cast<uint128>(root) * root == sum.significand && !sum.sticky;
+    return {false, sum.exponent / 2, root, !exact};
+}
+
+template <class Format, context Context = const projection&>
+MP_HOST_DEVICE constexpr storage_of<Format> hypot_bits(storage_of<Format> a, storage_of<Format> b,
+                                                       Context&& context) {
+    a = operand<Format>(a, context);
+    b = operand<Format>(b, context);
+    const category kind_a = categorize<Format>(a);
+    const category kind_b = categorize<Format>(b);
+    if (is_signaling<Format>(a) || is_signaling<Format>(b)) return propagate_nan<Format>(a, b, context);
+    if (kind_a == category::infinite || kind_b == category::infinite)
+        return pack_infinity<Format>(false, context);
+    if (kind_a == category::nan || kind_b == category::nan) return propagate_nan<Format>(a, b, context);
+    if (kind_a == category::zero && kind_b == category::zero) return pack_zero<Format>(false, context);
+    if (kind_a == category::zero || kind_b == category::zero) {
+        exact_value x = unpack<Format>(kind_a == category::zero ? b : a);
+        x.negative = false;
+        return round_and_pack<Format>(x, context);
+    }
+    return round_and_pack<Format>(hypot_of(unpack<Format>(a), unpack<Format>(b)), context);
+}
+
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+
+namespace mp::inline MP_ISA_NAMESPACE {
+
+/// x^y, with the special cases of IEEE 754 and C: pow(x, 0) and pow(1, y) are 1 even for NaN. Correctly
+/// rounded in every mode for formats of up to 16 bits (all pairs of half, bfloat16 and the 8-bit formats
+/// checked).
+template <class Format, detail::context Context = const projection&>
+[[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> pow(basic_float<Format> x, basic_float<Format> y,
+                                                               Context&& context = projection{}) noexcept {
+    return basic_float<Format>::from_bits(detail::nearest_through_double<Format, detail::fast_pow>(
+        context, [](auto a, auto b, auto&& c) { return detail::pow_bits<Format>(a, b, c); }, x.bits(),
+        y.bits()));
+}
+
+/// The cube root. Correctly rounded in every mode for formats of up to 16 bits (by proof, and all arguments
+/// of half, bfloat16 and the 8-bit formats checked).
+template <class Format, detail::context Context = const projection&>
+[[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> cbrt(basic_float<Format> x,
+                                                                Context&& context = projection{}) noexcept {
+    return basic_float<Format>::from_bits(detail::nearest_through_double<Format, detail::fast_cbrt>(
+        context, [](auto a, auto&& c) { return detail::cbrt_bits<Format>(a, c); }, x.bits()));
+}
+
+/// 1 / sqrt(x), rounded once; infinity with the sign of x for zeros. Correctly rounded in every mode for
+/// formats of up to 16 bits (by proof, and all arguments checked, as for cbrt).
+template <class Format, detail::context Context = const projection&>
+[[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> rsqrt(basic_float<Format> x,
+                                                                 Context&& context = projection{}) noexcept {
+    return basic_float<Format>::from_bits(detail::nearest_through_double<Format, detail::fast_rsqrt>(
+        context, [](auto a, auto&& c) { return detail::rsqrt_bits<Format>(a, c); }, x.bits()));
+}
+
+/// sqrt(x^2 + y^2) without overflow on the way; infinite if one operand is, even if the other is NaN.
+/// Correctly rounded in every mode for all formats, by exact arithmetic.
+template <class Format, detail::context Context = const projection&>
+[[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> hypot(basic_float<Format> x, basic_float<Format> y,
+                                                                 Context&& context = projection{}) noexcept {
+    return basic_float<Format>::from_bits(detail::nearest_through_double<Format, detail::fast_hypot>(
+        context, [](auto a, auto b, auto&& c) { return detail::hypot_bits<Format>(a, b, c); }, x.bits(),
+        y.bits()));
+}
+
+}  // namespace mp::inline MP_ISA_NAMESPACE

@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// sin, cos, tan, and sinpi, cospi, tanpi, whose argument counts half turns.
+///
+/// The argument is reduced to a number of quarter turns and a rest of at most an eighth of a turn. For sinpi
+/// and so on that is exact. For radians it takes the bits of 2/pi that matter for the exponent at hand (M.
+/// Payne and R. Hanek, "Radian reduction for trigonometric functions", 1983), 192 of them, so that the rest
+/// has 64 good bits even if it is as small as 2^-60.
+#pragma once
+
+#include <mp/numbers/format/basic_float.hpp>
+#include <mp/numbers/format/math/evaluation.hpp>
+#include <mp/numbers/format/math/fast_trigonometric.hpp>
+#include <mp/numbers/format/math/long_two_over_pi.hpp>
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
+
+/// sin(r) and cos(r) for |r| <= pi/4, with z = r^2: polynomials through the Chebyshev nodes of [0, 0.6175],
+/// whose errors are below 2^-66.
+MP_HOST_DEVICE constexpr approximation small_sin(const approximation& r, const approximation& z) {
+    return r * one_minus(to_fixed(z),
+                         alternating_polynomial<0x1555555555555555, 0x01111111111110ff, 0x000680680680664b,
+                                                0x0000171de3a545f7, 0x00000035cc8a8219, 0x0000000058485f5f,
+                                                0x00000000006ac5ba>(to_fixed(z)));
+}
+MP_HOST_DEVICE constexpr approximation small_cos(const approximation& z) {
+    return one_minus(to_fixed(z),
+                     alternating_polynomial<0x4000000000000000, 0x0555555555555555, 0x002d82d82d82d827,
+                                            0x0000d00d00d00cac, 0x0000024fc9f6ecfb, 0x000000047bb634bf,
+                                            0x00000000064e4f49, 0x000000000006ac24>(to_fixed(z)));
+}
+
+/// An angle as quarter turns, of which only the number modulo 4 is kept, and a rest in radians.
+struct reduced_angle {
+    unsigned quarters;
+    approximation rest;
+};
+
+/// An angle in quarter turns with 126 bits of fraction, of which only the last two bits of the integer are
+/// kept.
+MP_HOST_DEVICE constexpr reduced_angle reduce_quarters(uint128 quarters_and_fraction, bool negative) {
+    constexpr approximation half_pi{false, -63, 0xc90fdaa22168c234};
+    auto quarters = static_cast<unsigned>(quarters_and_fraction >> 126);
+    uint128 fraction = quarters_and_fraction << 2;
+    const bool past_middle = (fraction >> 127) != 0;
+    if (past_middle) {
+        fraction = ~fraction + 1;
+        ++quarters;
+    }
+    approximation rest = approximate(fraction, -128) * half_pi;
+    rest.negative = past_middle != negative;
+    return {(negative ? 0 - quarters : quarters) & 3, rest};
+}
+
+/// Reduces an angle of at least 1/2 in radians, less than 2^2260, or else 2^32800; the significand has at
+/// most 32 bits.
+///
+/// x 2/pi = significand * 2^exponent * 2/pi. Bits of 2/pi with weights above 2^(1 - exponent) contribute
+/// multiples of four quarter turns. From there on 192 bits are multiplied by the significand, modulo 2^192;
+/// what is cut off is less than 2^(32 - 190).
+template <bool Long>
+MP_HOST_DEVICE constexpr reduced_angle reduce_radians(const exact_value& x) {
+    const int first_bit = x.exponent - 2 + 64;
+    const int index = first_bit / 64;
+    const int shift = first_bit % 64;
+    std::uint64_t window[3]{};
+    for (int i = 0; i < 3; ++i) {
+        const std::uint64_t high = Long ? long_two_over_pi(index + i) : two_over_pi(index + i);
+        const std::uint64_t low = Long ? long_two_over_pi(index + i + 1) : two_over_pi(index + i + 1);
+        window[i] = shift == 0 ? high : high << shift | low >> (64 - shift);
+    }
+    const std::uint64_t low = multiply_high(window[2], x.significand);
+    const uint128 middle = static_cast<uint128>(window[1]) * x.significand + low;
+    const uint128 product = middle + (static_cast<uint128>(window[0] * x.significand) << 64);
+    return reduce_quarters(product, x.negative);
+}
+
+/// Reduces an angle in half turns, exactly except for the product with pi/2.
+MP_HOST_DEVICE constexpr reduced_angle reduce_half_turns(const exact_value& x) {
+    const approximation y = approximate(x);
+    if (y.top() < -4) return {0, y * approximate_pi()};
+    const int shift = x.exponent + 1 + 126;  // the factor 2 makes quarter turns
+    const uint128 quarters = shift >= 128 ? 0 : static_cast<uint128>(x.significand) << shift;
+    return reduce_quarters(quarters, x.negative);
+}
+
+/// The sine of an angle, or its cosine, which is the sine a quarter turn later.
+MP_HOST_DEVICE constexpr approximation sin_of(const reduced_angle& angle, unsigned quarters_later = 0) {
+    const unsigned quarter = (angle.quarters + quarters_later) & 3;
+    const approximation z = angle.rest * angle.rest;
+    const approximation result = quarter % 2 == 0 ? small_sin(angle.rest, z) : small_cos(z);
+    return quarter >= 2 ? -result : result;
+}
+
+MP_HOST_DEVICE constexpr approximation tan_of(const reduced_angle& angle) {
+    const approximation z = angle.rest * angle.rest;
+    const approximation sine = small_sin(angle.rest, z);
+    const approximation cosine = small_cos(z);
+    return angle.quarters % 2 == 0 ? sine / cosine : -(cosine / sine);
+}
+
+/// Angles below 1/2 are left as they are.
+template <class Format>
+MP_HOST_DEVICE constexpr reduced_angle reduce(const exact_value& x) {
+    const approximation y = approximate(x);
+    if (y.top() < -1) return {0, y};
+    return reduce_radians<(layout_of<Format>::max_exponent >= 2260)>(x);
+}
+
+// The sine, cosine and tangent of an algebraic number other than zero are transcendental. That of a fraction
+// of a turn is algebraic, and rational only for 0, 1/2 and 1 (I. Niven, "Irrational Numbers", 1956; tangent 0
+// and 1), so that among fractions with a power of two below the line those of whole quarter turns, and for
+// the tangent eighths, are all exact cases.
+
+enum class trigonometric : unsigned char { sine, cosine, tangent };
+
+template <class Format, context Context = const projection&>
+MP_HOST_DEVICE constexpr storage_of<Format> trigonometric_bits(storage_of<Format> a, trigonometric function,
+                                                               Context&& context) {
+    a = operand<Format>(a, context);
+    switch (categorize<Format>(a)) {
+        case category::zero:
+            return function == trigonometric::cosine ? round_exact<Format>(false, 1, 0, context) : a;
+        case category::infinite:
+            return invalid_operation<Format>(context);
+        case category::nan:
+            return convert_nan<Format, Format>(a, context);
+        case category::finite:
+            break;
+    }
+    const exact_value x = unpack<Format>(a);
+    const reduced_angle angle = reduce<Format>(x);
+    switch (function) {
+        case trigonometric::sine:
+            return round_inexact<Format>(sin_of(angle), context);
+        case trigonometric::cosine:
+            return round_inexact<Format>(sin_of(angle, 1), context);
+        case trigonometric::tangent:
+            break;
+    }
+    // x + x^3/3, which must not become x
+    if (angle.quarters == 0 && angle.rest.top() < -16) {
+        constexpr approximation third{false, -65, 0xaaaaaaaaaaaaaaaa};
+        const approximation& r = angle.rest;
+        return round_inexact<Format>(r + r * r * r * third, context);
+    }
+    return round_inexact<Format>(tan_of(angle), context);
+}
+
+/// Eighths of a turn modulo one turn, if x half turns are some; else -1.
+MP_HOST_DEVICE constexpr int whole_eighths(const exact_value& argument) {
+    const exact_value x = without_trailing_zeros(argument);
+    if (x.exponent < -2) return -1;
+    const auto eighths = static_cast<int>(x.exponent > 0 ? 0 : (x.significand << (x.exponent + 2)) & 7);
+    return (x.negative ? -eighths : eighths) & 7;
+}
+
+template <class Format, context Context = const projection&>
+MP_HOST_DEVICE constexpr storage_of<Format> half_turns_bits(storage_of<Format> a, trigonometric function,
+                                                            Context&& context) {
+    a = operand<Format>(a, context);
+    switch (categorize<Format>(a)) {
+        case category::zero:
+            return function == trigonometric::cosine ? round_exact<Format>(false, 1, 0, context) : a;
+        case category::infinite:
+            return invalid_operation<Format>(context);
+        case category::nan:
+            return convert_nan<Format, Format>(a, context);
+        case category::finite:
+            break;
+    }
+    const exact_value x = unpack<Format>(a);
+    const int eighths = whole_eighths(x);
+    if (eighths >= 0 && function == trigonometric::tangent) {
+        // For positive x there are +0, +infinity, -0, -infinity at 0, 1/2, 1, 3/2 (IEEE 754-2019, 9.2.1).
+        const int of_magnitude = x.negative ? (8 - eighths) % 8 : eighths;
+        const bool negative = (of_magnitude >= 4) != x.negative;
+        if (eighths % 4 == 0) return pack_zero<Format>(negative, context);
+        if (eighths % 4 == 2) return pole<Format>(negative, context);
+        return round_exact<Format>(eighths % 4 == 3, 1, 0, context);
+    }
+    if (eighths >= 0 && eighths % 2 == 0) {
+        const int quarters = (eighths / 2 + (function == trigonometric::cosine ? 1 : 0)) % 4;
+        if (quarters % 2 != 0) return round_exact<Format>(quarters == 3, 1, 0, context);
+        return pack_zero<Format>(function == trigonometric::sine && x.negative, context);
+    }
+    const reduced_angle angle = reduce_half_turns(x);
+    switch (function) {
+        case trigonometric::sine:
+            return round_inexact<Format>(sin_of(angle), context);
+        case trigonometric::cosine:
+            return round_inexact<Format>(sin_of(angle, 1), context);
+        case trigonometric::tangent:
+            break;
+    }
+    return round_inexact<Format>(tan_of(angle), context);
+}
+
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+
+namespace mp::inline MP_ISA_NAMESPACE {
+
+/// The sine of an angle in radians, of any size. Correctly rounded in every mode for formats of up to 16 bits
+/// (all arguments of half, bfloat16 and the 8-bit formats checked); for wider ones the error before rounding
+/// is below 2^-55 of the result.
+template <class Format, detail::context Context = const projection&>
+[[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> sin(basic_float<Format> x,
+                                                               Context&& context = projection{}) noexcept {
+    return basic_float<Format>::from_bits(
+        detail::nearest_through_double<Format, detail::fast_sine<detail::fast_radians, 0>>(
+            context,
+            [](auto a, auto&& c) {
+                return detail::trigonometric_bits<Format>(a, detail::trigonometric::sine, c);
+            },
+            x.bits()));
+}
+
+/// The cosine of an angle in radians. Correctly rounded in every mode for formats of up to 16 bits (all
+/// arguments checked, as for sin).
+template <class Format, detail::context Context = const projection&>
+[[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> cos(basic_float<Format> x,
+                                                               Context&& context = projection{}) noexcept {
+    return basic_float<Format>::from_bits(
+        detail::nearest_through_double<Format, detail::fast_sine<detail::fast_radians, 1>>(
+            context,
+            [](auto a, auto&& c) {
+                return detail::trigonometric_bits<Format>(a, detail::trigonometric::cosine, c);
+            },
+            x.bits()));
+}
+
+/// The tangent of an angle in radians. Correctly rounded in every mode for formats of up to 16 bits (all
+/// arguments checked, as for sin).
+template <class Format, detail::context Context = const projection&>
+[[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> tan(basic_float<Format> x,
+                                                               Context&& context = projection{}) noexcept {
+    return basic_float<Format>::from_bits(
+        detail::nearest_through_double<Format, detail::fast_tangent<detail::fast_radians>>(
+            context,
+            [](auto a, auto&& c) {
+                return detail::trigonometric_bits<Format>(a, detail::trigonometric::tangent, c);
+            },
+            x.bits()));
+}
+
+/// sin(pi x), exact for whole and half x; zeros have the sign of x. Correctly rounded in every mode for
+/// formats of up to 16 bits (all arguments checked, as for sin).
+template <class Format, detail::context Context = const projection&>
+[[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> sinpi(basic_float<Format> x,
+                                                                 Context&& context = projection{}) noexcept {
+    return basic_float<Format>::from_bits(
+        detail::nearest_through_double<Format, detail::fast_sine<detail::fast_half_turns, 0>>(
+            context,
+            [](auto a, auto&& c) {
+                return detail::half_turns_bits<Format>(a, detail::trigonometric::sine, c);
+            },
+            x.bits()));
+}
+
+/// cos(pi x), exact for whole and half x; zeros are positive. Correctly rounded in every mode for formats of
+/// up to 16 bits (all arguments checked, as for sin).
+template <class Format, detail::context Context = const projection&>
+[[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> cospi(basic_float<Format> x,
+                                                                 Context&& context = projection{}) noexcept {
+    return basic_float<Format>::from_bits(
+        detail::nearest_through_double<Format, detail::fast_sine<detail::fast_half_turns, 1>>(
+            context,
+            [](auto a, auto&& c) {
+                return detail::half_turns_bits<Format>(a, detail::trigonometric::cosine, c);
+            },
+            x.bits()));
+}
+
+/// tan(pi x), exact for multiples of 1/4. At 1/2, 3/2, ... it is infinity with alternating sign and raises
+/// divide_by_zero; zeros of whole x alternate in sign as well (IEEE 754-2019, 9.2.1). Correctly rounded in
+/// every mode for formats of up to 16 bits (all arguments checked, as for sin).
+template <class Format, detail::context Context = const projection&>
+[[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> tanpi(basic_float<Format> x,
+                                                                 Context&& context = projection{}) noexcept {
+    return basic_float<Format>::from_bits(
+        detail::nearest_through_double<Format, detail::fast_tangent<detail::fast_half_turns>>(
+            context,
+            [](auto a, auto&& c) {
+                return detail::half_turns_bits<Format>(a, detail::trigonometric::tangent, c);
+            },
+            x.bits()));
+}
+
+}  // namespace mp::inline MP_ISA_NAMESPACE

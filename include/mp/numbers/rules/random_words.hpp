@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// Random bits of neighbouring elements, by vectors: random_bits() of <mp/numbers/format/philox.hpp>, whose rounds are one
+/// text for vectors and single words.
+#pragma once
+
+#include <mp/base/bits.hpp>
+#include <mp/base/instruction_set.hpp>
+#include <mp/numbers/format/philox.hpp>
+#include <mp/numbers/simd/vec.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
+
+/// The block of four words that the last index is in, before index 0.
+inline constexpr std::uint64_t last_random_block = ~std::uint64_t{0} / 4;
+
+/// The room that random_words() wants for up to `count` words, a multiple of 32: those of whole vectors.
+constexpr std::size_t random_room(std::size_t count) noexcept {
+    return count + 32;
+}
+
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+
+#define MP_KERNEL_FILE <mp/numbers/format/philox_rounds.inl>
+#include <mp/numbers/simd/for_each_target.inl>
+#define MP_KERNEL_FILE <mp/numbers/rules/random_words.inl>
+#include <mp/numbers/simd/for_each_target.inl>
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
+
+/// random_bits(seed, first + i) for i in [0, count), which lie in `room` from the returned place on.
+inline const std::uint32_t* random_words(instruction_set isa, std::uint64_t seed, std::uint64_t first,
+                                         std::size_t count, std::uint32_t* room) noexcept {
+    const std::uint64_t block = first / 4;
+    const auto skipped = as<std::size_t>(first % 4);
+    using kernel_type = void (*)(std::uint64_t, std::uint64_t, std::uint32_t*, std::size_t) noexcept;
+    if (const auto kernel = MP_SELECT_TARGET(isa, kernel_type{nullptr}, random_blocks); kernel != nullptr) {
+        kernel(seed, block, room, (skipped + count + 31) / 32 * 8);
+    } else {
+        for (std::size_t j = 0; j < skipped + count; j += 4) {
+            const philox4x32 words = random_block(seed, (block + j / 4) & last_random_block);
+            std::memcpy(room + j, words.word, sizeof words.word);
+        }
+    }
+    return room + skipped;
+}
+
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE

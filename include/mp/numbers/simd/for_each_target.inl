@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// Includes the file that MP_KERNEL_FILE names once for each instruction set for which the compiler can make
+/// code, whatever its own target is. Has no include guard, since it serves many files:
+///
+///     #define MP_KERNEL_FILE <mp/convert/kernels/narrow.inl>
+///     #include <mp/numbers/simd/for_each_target.inl>
+///
+/// The file puts its functions into namespace mp::detail::MP_TARGET, in which they may use the vectors of
+/// <mp/numbers/simd/vec.hpp>, and which `MP_SELECT_TARGET` of <mp/simd/select.hpp> picks when the program runs.
+/// MP_TARGET_NUMBER says which of MP_TARGET_NEON, MP_TARGET_AVX2, ... it is. A file that has something to gain from more than
+/// AVX-512 defines MP_HIGHEST_TARGET before as the highest instruction set that it is to be compiled for, at
+/// most AVX512_FP16: the tiles of AMX are reached through assembly, for which the compiler need not know
+/// them.
+///
+/// This is the way by which functions for several targets can share their source: a template does not pass
+/// its own target on to what it calls, and neither compiler inlines a function into one with fewer
+/// instructions. Functions outside of these files are inlined into them, since those want less.
+
+#if !defined(MP_KERNEL_FILE)
+#error "define MP_KERNEL_FILE before including <mp/numbers/simd/for_each_target.inl>"
+#endif
+#if !defined(MP_HIGHEST_TARGET)
+#define MP_HIGHEST_TARGET MP_TARGET_AVX512
+#endif
+
+#if MP_X86_TARGETS
+
+// A file may have nothing for one of them.
+#if defined(__clang__)
+#pragma clang diagnostic push
+#pragma clang diagnostic ignored "-Wpragma-clang-attribute"
+#endif
+
+// AVX2
+#if defined(__clang__)
+#pragma clang attribute push(__attribute__((target("avx2,fma,f16c,bmi,bmi2,lzcnt,popcnt"))), \
+                             apply_to = function)
+#else
+#pragma GCC push_options
+#pragma GCC target("avx2,fma,f16c,bmi,bmi2,lzcnt,popcnt")
+#endif
+#define MP_TARGET avx2
+#define MP_TARGET_NUMBER MP_TARGET_AVX2
+#include MP_KERNEL_FILE
+#undef MP_TARGET
+#undef MP_TARGET_NUMBER
+#if defined(__clang__)
+#pragma clang attribute pop
+#else
+#pragma GCC pop_options
+#endif
+
+// AVX-512. Without its minimum width, clang cuts 64-byte vectors in halves on targets where it thinks that 32
+// bytes run faster.
+#if defined(__clang__)
+#pragma clang attribute push(                                                                      \
+    __attribute__((                                                                                \
+        target("avx2,fma,f16c,bmi,bmi2,lzcnt,popcnt,avx512f,avx512cd,avx512bw,avx512dq,avx512vl"), \
+        __min_vector_width__(512))),                                                               \
+    apply_to = function)
+#else
+#pragma GCC push_options
+#pragma GCC target( \
+    "avx2,fma,f16c,bmi,bmi2,lzcnt,popcnt,avx512f,avx512cd,avx512bw,avx512dq,avx512vl,prefer-vector-width=512")
+#endif
+#define MP_TARGET avx512
+#define MP_TARGET_NUMBER MP_TARGET_AVX512
+#include MP_KERNEL_FILE
+#undef MP_TARGET
+#undef MP_TARGET_NUMBER
+#if defined(__clang__)
+#pragma clang attribute pop
+#else
+#pragma GCC pop_options
+#endif
+
+// AVX512_BF16
+#if MP_HIGHEST_TARGET >= MP_TARGET_AVX512_BF16
+#if defined(__clang__)
+#pragma clang attribute push(                                                                              \
+    __attribute__((                                                                                        \
+        target(                                                                                            \
+            "avx2,fma,f16c,bmi,bmi2,lzcnt,popcnt,avx512f,avx512cd,avx512bw,avx512dq,avx512vl,avx512bf16"), \
+        __min_vector_width__(512))),                                                                       \
+    apply_to = function)
+#else
+#pragma GCC push_options
+#pragma GCC target( \
+    "avx2,fma,f16c,bmi,bmi2,lzcnt,popcnt,avx512f,avx512cd,avx512bw,avx512dq,avx512vl,avx512bf16,prefer-vector-width=512")
+#endif
+#define MP_TARGET avx512_bf16
+#define MP_TARGET_NUMBER MP_TARGET_AVX512_BF16
+#include MP_KERNEL_FILE
+#undef MP_TARGET
+#undef MP_TARGET_NUMBER
+#if defined(__clang__)
+#pragma clang attribute pop
+#else
+#pragma GCC pop_options
+#endif
+#endif
+
+// AVX512_FP16
+#if MP_HIGHEST_TARGET >= MP_TARGET_AVX512_FP16
+#if defined(__clang__)
+#pragma clang attribute push(                                                                                         \
+    __attribute__((                                                                                                   \
+        target(                                                                                                       \
+            "avx2,fma,f16c,bmi,bmi2,lzcnt,popcnt,avx512f,avx512cd,avx512bw,avx512dq,avx512vl,avx512bf16,avx512fp16"), \
+        __min_vector_width__(512))),                                                                                  \
+    apply_to = function)
+#else
+#pragma GCC push_options
+#pragma GCC target( \
+    "avx2,fma,f16c,bmi,bmi2,lzcnt,popcnt,avx512f,avx512cd,avx512bw,avx512dq,avx512vl,avx512bf16,avx512fp16,prefer-vector-width=512")
+#endif
+#define MP_TARGET avx512_fp16
+#define MP_TARGET_NUMBER MP_TARGET_AVX512_FP16
+#include MP_KERNEL_FILE
+#undef MP_TARGET
+#undef MP_TARGET_NUMBER
+#if defined(__clang__)
+#pragma clang attribute pop
+#else
+#pragma GCC pop_options
+#endif
+#endif
+
+#if defined(__clang__)
+#pragma clang diagnostic pop
+#endif
+
+// NEON, which every processor has: the target of the program.
+#elif MP_NEON_TARGET
+#define MP_TARGET neon
+#define MP_TARGET_NUMBER MP_TARGET_NEON
+#include MP_KERNEL_FILE
+#undef MP_TARGET
+#undef MP_TARGET_NUMBER
+#endif
+#undef MP_KERNEL_FILE
+#undef MP_HIGHEST_TARGET

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// As many vectors of floats as a vector has lanes, and their transposition; the same of bytes. See square.inl.
+#pragma once
+
+#include <mp/numbers/simd/vec.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <utility>
+
+#define MP_KERNEL_FILE <mp/numbers/simd/square.inl>
+#include <mp/numbers/simd/for_each_target.inl>

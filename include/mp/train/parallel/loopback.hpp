@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// Ranks that are threads of one program: for tests, and to find out what a run on many would do.
+#pragma once
+
+#include <mp/error.hpp>
+#include <mp/train/parallel/communicator.hpp>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <exception>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
+
+/// Kinds of collective calls. Those of a kind come in the same order on all ranks.
+enum class collective : unsigned char { exchange, gather, broadcast, max, sum };
+inline constexpr std::size_t collectives = 5;
+
+constexpr std::string_view name_of(collective kind) {
+    constexpr std::array<std::string_view, collectives> names{"exchange", "gather", "broadcast", "max",
+                                                              "sum"};
+    return names[static_cast<std::size_t>(kind)];
+}
+
+/// What one rank brings to a call: a copy of what it sends, since a rank that fails takes its memory with it.
+struct loopback_memory {
+    std::vector<std::byte> sent = {};
+    std::byte* to = nullptr;
+    std::vector<std::size_t> cuts = {};
+    std::size_t bytes = 0;
+    bool arrived = false;
+    bool served = false;  ///< has what it wants
+};
+
+/// A collective call, from the first rank that makes it to the last that leaves it.
+struct loopback_call {
+    collective kind;
+    std::uint64_t number;  ///< of this kind
+    int root = 0;
+    int arrived = 0;
+    int served = 0;
+    int left = 0;
+    std::vector<loopback_memory> ranks;
+};
+
+/// Where the ranks meet.
+class loopback_meeting {
+public:
+    explicit loopback_meeting(int ranks) : ranks_(ranks) {}
+    [[nodiscard]] int size() const noexcept { return ranks_; }
+
+    /// Brings the memory of a rank to its next call of this kind.
+    loopback_call* arrive(int rank, collective kind, std::uint64_t number, loopback_memory memory, int root) {
+        const std::lock_guard lock(mutex_);
+        require_whole();
+        auto it = std::find_if(calls_.begin(), calls_.end(), [&](const loopback_call& call) {
+            return call.kind == kind && call.number == number;
+        });
+        if (it == calls_.end()) {
+            it = calls_.insert(calls_.end(), {kind, number, root, 0, 0, 0, {}});
+            it->ranks.resize(static_cast<std::size_t>(ranks_));
+        } else {
+            const loopback_memory& other = *std::find_if(it->ranks.begin(), it->ranks.end(),
+                                                         [](const auto& there) { return there.arrived; });
+            if (other.bytes != memory.bytes || other.cuts != memory.cuts || it->root != root) {
+                fail_locked("mp::loopback: rank " + std::to_string(rank) + " makes " +
+                            std::string(name_of(kind)) + " number " + std::to_string(number) + " with " +
+                            std::to_string(memory.bytes) + " bytes, where another rank has " +
+                            std::to_string(other.bytes) + ", or other cuts or another root");
+                require_whole();
+            }
+        }
+        memory.arrived = true;
+        it->ranks[static_cast<std::size_t>(rank)] = std::move(memory);
+        if (++it->arrived == ranks_) changed_.notify_all();
+        return &*it;
+    }
+
+    /// Takes what the rank wants, if all have arrived, and says whether all have taken theirs.
+    bool serve(int rank, loopback_call& call) {
+        {
+            const std::lock_guard lock(mutex_);
+            require_whole();
+            if (call.arrived != ranks_) return false;
+            if (call.ranks[static_cast<std::size_t>(rank)].served) return call.served == ranks_;
+        }
+        take(rank, call);  // other ranks read the same memory, and nobody writes it
+        const std::lock_guard lock(mutex_);
+        call.ranks[static_cast<std::size_t>(rank)].served = true;
+        if (++call.served == ranks_) changed_.notify_all();
+        return call.served == ranks_;
+    }
+    void leave(loopback_call* call) {
+        const std::lock_guard lock(mutex_);
+        if (++call->left == ranks_) calls_.remove_if([&](const loopback_call& it) { return &it == call; });
+    }
+
+    /// Sleeps until something may have changed, or a little while.
+    void doze() {
+        std::unique_lock lock(mutex_);
+        if (failure_.empty()) changed_.wait_for(lock, std::chrono::milliseconds(1));
+    }
+    /// No call ends any more: all ranks throw rank_error with this message.
+    void fail(std::string message) {
+        const std::lock_guard lock(mutex_);
+        fail_locked(std::move(message));
+    }
+
+private:
+    void fail_locked(std::string message) {
+        if (failure_.empty()) failure_ = std::move(message);
+        changed_.notify_all();
+    }
+    void require_whole() const {
+        if (!failure_.empty()) throw_error(rank_error(failure_));
+    }
+
+    static void take(int rank, loopback_call& call) {
+        const auto self = static_cast<std::size_t>(rank);
+        const loopback_memory& mine = call.ranks[self];
+        const auto copy = [](std::byte* to, const std::byte* from, std::size_t bytes) {
+            if (bytes != 0) std::memcpy(to, from, bytes);
+        };
+        for (std::size_t r = 0; r < call.ranks.size(); ++r) {
+            const loopback_memory& other = call.ranks[r];
+            switch (call.kind) {
+                case collective::exchange: {
+                    const std::size_t part = mine.cuts[self + 1] - mine.cuts[self];
+                    copy(mine.to + r * part, other.sent.data() + mine.cuts[self], part);
+                    break;
+                }
+                case collective::gather:
+                    if (r != self) copy(mine.to + mine.cuts[r], other.sent.data(), other.sent.size());
+                    break;
+                case collective::broadcast:
+                    if (r != self) copy(mine.to, other.sent.data(), other.sent.size());
+                    break;
+                case collective::max:
+                case collective::sum:
+                    for (std::size_t at = 0; at < mine.bytes; at += sizeof(std::uint64_t)) {
+                        std::uint64_t value = 0, result = 0;
+                        std::memcpy(&value, other.sent.data() + at, sizeof value);
+                        if (r != 0) std::memcpy(&result, mine.to + at, sizeof result);
+                        result = call.kind == collective::sum ? result + value : (std::max)(result, value);
+                        std::memcpy(mine.to + at, &result, sizeof result);
+                    }
+                    break;
+            }
+        }
+    }
+
+    int ranks_;
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    std::list<loopback_call> calls_;  // whose elements stay in place
+    std::string failure_;
+};
+
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+
+namespace mp::inline MP_ISA_NAMESPACE {
+
+/// A rank of mp::run_loopback. Checks what MPI does not: ranks whose calls differ in size or in their parts
+/// are an error on all of them. Not synchronised: it belongs to the thread of its rank.
+class loopback_communicator {
+public:
+    /// A call that has been started.
+    struct request {
+        detail::loopback_call* call = nullptr;
+    };
+    /// Memory of calls that were given up is not touched any more.
+    static constexpr bool ends_calls_with_rank = true;
+
+    loopback_communicator(detail::loopback_meeting& place, int rank, std::chrono::nanoseconds timeout)
+        : place_(&place), rank_(rank), timeout_(timeout) {}
+    // Reducers are kept by their address.
+    loopback_communicator(const loopback_communicator&) = delete;
+    loopback_communicator& operator=(const loopback_communicator&) = delete;
+
+    [[nodiscard]] int rank() const noexcept { return rank_; }
+    [[nodiscard]] int size() const noexcept { return place_->size(); }
+    [[nodiscard]] std::chrono::nanoseconds timeout() const noexcept { return timeout_; }
+
+    [[nodiscard]] request start_exchange(std::span<const std::byte> from, std::span<std::byte> to,
+                                         std::span<const std::size_t> cuts) {
+        return start(detail::collective::exchange, from, to.data(), cuts, from.size());
+    }
+    [[nodiscard]] request start_gather(std::span<std::byte> all, std::span<const std::size_t> cuts) {
+        const auto self = static_cast<std::size_t>(rank_);
+        return start(detail::collective::gather, all.subspan(cuts[self], cuts[self + 1] - cuts[self]),
+                     all.data(), cuts, all.size());
+    }
+    bool finished(request& it) {
+        progress();
+        if (it.call == nullptr) return true;
+        if (!place_->serve(rank_, *it.call)) return false;
+        end(it);
+        return true;
+    }
+    void wait(request& it) { wait_for("mp::loopback_communicator::wait", it); }
+
+    void broadcast(std::span<std::byte> bytes, int root) {
+        const std::span<const std::byte> sent = bytes.first(rank_ == root ? bytes.size() : 0);
+        request it = start(detail::collective::broadcast, sent, bytes.data(), {}, bytes.size(), root);
+        wait_for("mp::loopback_communicator::broadcast", it);
+    }
+    void(max)(std::span<std::uint64_t> values) { reduce(detail::collective::max, values); }
+    void sum(std::span<std::uint64_t> values) { reduce(detail::collective::sum, values); }
+
+private:
+    request start(detail::collective kind, std::span<const std::byte> sent, std::byte* to,
+                  std::span<const std::size_t> cuts, std::size_t bytes, int root = 0) {
+        const std::uint64_t number = numbers_[static_cast<std::size_t>(kind)]++;
+        request it{place_->arrive(rank_, kind, number,
+                                  {{sent.begin(), sent.end()}, to, {cuts.begin(), cuts.end()}, bytes}, root)};
+        open_.push_back(it.call);
+        return it;
+    }
+    void end(request& it) {
+        open_.erase(std::find(open_.begin(), open_.end(), it.call));
+        place_->leave(it.call);
+        it.call = nullptr;
+    }
+    /// Other ranks may wait for any call of this one.
+    void progress() {
+        for (detail::loopback_call* call : open_) static_cast<void>(place_->serve(rank_, *call));
+    }
+    void wait_for(std::string_view function, request& it) {
+        const auto start = std::chrono::steady_clock::now();
+        while (!finished(it)) {
+            if (std::chrono::steady_clock::now() - start > timeout_) {
+                detail::throw_error(
+                    rank_timeout(std::string(function) + ": after " +
+                                 detail::error_text(std::chrono::duration<double>(timeout_).count()) +
+                                 " seconds not all ranks have made this call"));
+            }
+            place_->doze();
+        }
+    }
+    void reduce(detail::collective kind, std::span<std::uint64_t> values) {
+        request it = start(kind, std::as_bytes(values), reinterpret_cast<std::byte*>(values.data()), {},
+                           values.size_bytes());
+        wait_for("mp::loopback_communicator", it);
+    }
+
+    detail::loopback_meeting* place_;
+    int rank_;
+    std::chrono::nanoseconds timeout_;
+    std::array<std::uint64_t, detail::collectives> numbers_{};
+    std::vector<detail::loopback_call*> open_;
+};
+
+static_assert(communicator<loopback_communicator>);
+
+/// Runs f(ranks), where `ranks` is an mp::loopback_communicator&, once for every rank, each on a thread of its
+/// own, and returns when all have ended. A rank that ends with an exception ends the calls of the others with
+/// a rank_error, as mpirun ends the others by a signal; the first exception is then thrown here.
+///
+///     mp::run_loopback(4, [](auto& ranks) {
+///         mp::gradient_reduction reduction(mp::cpu{}, ranks, {}, store);
+///         ...
+///     });
+///
+/// \param timeout  how long calls wait for all ranks; positive
+/// \throws argument_error  ranks is not positive, or the timeout is not
+template <class Function>
+void run_loopback(int ranks, Function f, std::chrono::nanoseconds timeout = default_rank_timeout) {
+    if (ranks < 1) detail::throw_argument("mp::run_loopback", "ranks", ranks, "must be at least 1");
+    detail::require_timeout("mp::run_loopback", timeout);
+    detail::loopback_meeting place(ranks);
+    std::mutex mutex;
+    std::exception_ptr first;
+    std::vector<std::thread> threads;
+    threads.reserve(static_cast<std::size_t>(ranks));
+    const auto run = [&](int rank) {
+        loopback_communicator self(place, rank, timeout);
+        const std::exception_ptr failure = detail::exception_of([&] { f(self); });
+        if (!failure) return;
+        {
+            const std::lock_guard lock(mutex);
+            if (!first) first = failure;
+        }
+        place.fail("mp::loopback: rank " + std::to_string(rank) + " has ended with an exception");
+    };
+    const std::exception_ptr no_thread = detail::exception_of([&] {
+        for (int rank = 0; rank < ranks; ++rank) threads.emplace_back(run, rank);
+    });
+    if (no_thread) place.fail("mp::run_loopback: there are no threads for all ranks");
+    for (std::thread& it : threads) it.join();
+    if (no_thread) std::rethrow_exception(no_thread);
+    if (first) std::rethrow_exception(first);
+}
+
+}  // namespace mp::inline MP_ISA_NAMESPACE

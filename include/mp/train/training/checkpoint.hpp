@@ -1,0 +1,446 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// Everything that a run is, in a file, so that it goes on to the same bits after it was killed; and weights
+/// alone, for others.
+#pragma once
+
+#include <mp/arrays/io/checksum.hpp>
+#include <mp/arrays/io/tensor_file.hpp>
+#include <mp/base/array_share.hpp>
+#include <mp/base/contiguous.hpp>
+#include <mp/base/device_range.hpp>
+#include <mp/convert.hpp>
+#include <mp/error.hpp>
+#include <mp/matrix_view.hpp>
+#include <mp/nn/scaling/loss_scaler.hpp>
+#include <mp/nn/scaling/state_text.hpp>
+
+#include <algorithm>
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
+
+inline constexpr std::string_view checkpoint_version_key = "mp.checkpoint";
+/// In version 1, means of AdamW and LAMB in reduced formats were not divided by their bias.
+inline constexpr std::string_view checkpoint_version = "2";
+inline constexpr std::string_view older_checkpoint_version = "1";
+inline constexpr std::string_view checkpoint_checksum_key = "mp.checksum";
+
+template <class Thing>
+inline constexpr bool is_loss_scaler = false;
+template <class Policy>
+inline constexpr bool is_loss_scaler<loss_scaler<Policy>> = true;
+template <class Thing>
+inline constexpr bool is_matrix_view = false;
+template <class Element>
+inline constexpr bool is_matrix_view<matrix_view<Element>> = true;
+
+template <class Value>
+std::vector<std::size_t> shape_of(const device_range<Value>& it) {
+    if (it.columns == 0) return {it.values.size()};
+    return {it.values.size() / it.columns, it.columns};
+}
+
+// Concepts of their own, for nvcc finds no member of this class in a requires-expression inside it.
+template <class Thing, class Visitor>
+concept visits_state = requires(Thing& thing, Visitor& visitor) { thing.visit_state(visitor); };
+template <class Thing, class Visitor>
+concept visits_members =
+    requires(Thing& thing, Visitor& visitor) { std::remove_cvref_t<Thing>::visit(thing, visitor); };
+/// The loss scaler of a GPU.
+template <class Thing>
+concept saves_policy = requires(Thing& thing) { thing.restore(thing.saved()); };
+
+/// Takes what is to be saved apart into arrays, by the name of the caller and of its members. Self has
+/// array(name, shape, data, count), share(name, values), text(name, make, take) and
+/// constant(name, value).
+template <class Self>
+class state_visitor {
+public:
+    /// A number, a contiguous range of numbers, a dense matrix, a string, a loss scaler, or an object with a
+    /// member function template visit_state(visitor), which calls the visitor with its own members.
+    template <class Thing>
+    void operator()(std::string_view name, Thing&& thing) {
+        using bare = std::remove_cvref_t<Thing>;
+        const std::string whole = prefix_ + std::string(name);
+        if constexpr (tensor_element<bare>) {
+            static_assert(std::is_lvalue_reference_v<Thing>, "a number that is loaded is a variable");
+            self().array(whole, {}, &thing, 1);
+        } else if constexpr (std::is_enum_v<bare>) {
+            using number = std::underlying_type_t<bare>;
+            static_assert(std::is_lvalue_reference_v<Thing>, "a value that is loaded is a variable");
+            self().array(whole, {}, reinterpret_cast<number*>(&thing), 1);
+        } else if constexpr (is_matrix_view<bare>) {
+            const bool dense =
+                thing.order == storage_order::row_major && thing.leading_dimension == thing.columns;
+            if (!dense) {
+                throw_argument("mp::save_checkpoint", whole, "a matrix",
+                               "must be row-major and without gaps");
+            }
+            const auto rows = static_cast<std::size_t>(thing.rows);
+            const auto columns = static_cast<std::size_t>(thing.columns);
+            self().array(whole, {rows, columns}, thing.data, rows * columns);
+        } else if constexpr (is_loss_scaler<bare>) {
+            self().text(
+                whole, [&] { return save_state(thing.state()); },
+                [&](std::string_view text, bool apply) {
+                    const auto saved = load_state<std::remove_cvref_t<decltype(thing.state().policy)>>(text);
+                    if (apply) thing.restore(saved);
+                });
+        } else if constexpr (saves_policy<Thing>) {
+            self().text(
+                whole, [&] { return save_state(thing.saved()); },
+                [&](std::string_view text, bool apply) {
+                    const auto saved = load_state<std::remove_cvref_t<decltype(thing.policy())>>(text);
+                    if (apply) thing.restore(saved);
+                });
+        } else if constexpr (std::same_as<bare, std::string>) {
+            self().text(
+                whole, [&] { return thing; },
+                [&](std::string_view text, bool apply) {
+                    if (apply) thing = text;
+                });
+        } else if constexpr (is_array_share<bare>) {
+            self().share(whole, thing);
+        } else if constexpr (is_device_range<bare>) {
+            self().device_array(whole, thing);
+        } else if constexpr (visits_state<Thing, Self>) {
+            const std::string outer = std::exchange(prefix_, whole + ".");
+            thing.visit_state(self());
+            prefix_ = outer;
+        } else if constexpr (visits_members<Thing, Self>) {
+            const std::string outer = std::exchange(prefix_, whole + ".");
+            bare::visit(thing, self());
+            prefix_ = outer;
+        } else {
+            static_assert(
+                contiguous<bare>,
+                "mp::save_checkpoint: numbers, contiguous ranges and matrix_view of them, strings, loss "
+                "scalers, and objects with visit_state(visitor) can be saved");
+            const auto span = as_span(thing);
+            static_assert(tensor_element<std::remove_const_t<contiguous_element<bare>>>,
+                          "mp::save_checkpoint: the elements of a range are numbers");
+            self().array(whole, {span.size()}, span.data(), span.size());
+        }
+    }
+
+    /// A value that has to be the same when it is loaded: what the bits of the run depend on and the program
+    /// sets.
+    template <tensor_element Value>
+    void expect(std::string_view name, Value value) {
+        self().constant(prefix_ + std::string(name), value);
+    }
+
+private:
+    Self& self() { return static_cast<Self&>(*this); }
+    std::string prefix_;
+};
+
+/// Collects what is to be written.
+class state_writer : public state_visitor<state_writer> {
+public:
+    static constexpr bool loads = false;
+
+    /// \param shares  whether arrays may be shared among ranks
+    explicit state_writer(bool shares = false) : shares_(shares) {}
+
+    template <class Value>
+    void array(const std::string& name, std::vector<std::size_t> shape, const Value* data,
+               std::size_t count) {
+        using value = std::remove_const_t<Value>;
+        if (!names_.insert(name).second || name == "__metadata__") {
+            throw_argument("mp::save_checkpoint", "name", name,
+                           "must be another one: there is one of this name");
+        }
+        entries_.push_back({name, dtype_of<value>(), std::move(shape), data, sizeof(value), count});
+        if constexpr (!format_beyond_dtype<value>().empty()) {
+            metadata_.emplace_back("format." + name, std::string(format_beyond_dtype<value>()));
+        }
+    }
+    /// The elements that this rank has of an array.
+    template <class Value>
+    void share(const std::string& name, const array_share<Value>& it) {
+        array(name, {it.of}, it.values.data(), it.of);
+        entries_.back().first = it.first;
+        entries_.back().held = it.values.size();
+        entries_.back().shared = it.shared;
+        if (!shares_ && it.values.size() != it.of) {
+            throw_error(state_error("mp::save_checkpoint: " + quoted_excerpt(name) +
+                                    " is shared among ranks; save it by mp::save_checkpoint(ranks, path, "
+                                    "everything)"));
+        }
+    }
+    /// An array of a device: as its copy on the host.
+    template <class Value>
+    void device_array(const std::string& name, const device_range<Value>& it) {
+        std::string& kept = texts_.emplace_back(it.values.size_bytes(), '\0');
+        it.copies->to_host(kept.data(), it.values.data(), kept.size());
+        array(name, shape_of(it), reinterpret_cast<const Value*>(kept.data()), it.values.size());
+    }
+    template <class Make, class Take>
+    void text(const std::string& name, Make make, Take /*take*/) {
+        const std::string& kept = texts_.emplace_back(make());
+        array(name, {kept.size()}, reinterpret_cast<const std::uint8_t*>(kept.data()), kept.size());
+    }
+    template <class Value>
+    void constant(const std::string& name, Value value) {
+        std::string& kept = texts_.emplace_back(sizeof(Value), '\0');
+        std::memcpy(kept.data(), &value, sizeof value);
+        array(name, {}, reinterpret_cast<const Value*>(kept.data()), 1);
+    }
+
+    void metadata(std::string key, std::string value) {
+        metadata_.emplace_back(std::move(key), std::move(value));
+    }
+
+    /// The arrays in the order of the file.
+    [[nodiscard]] std::span<const file_entry> entries() const noexcept { return entries_; }
+
+    /// Ends the list: the header of the file, with zeros for the checksum if there is to be one.
+    [[nodiscard]] std::string finish(bool with_checksum) {
+        // Larger elements first, so that all are aligned in a file that is mapped.
+        std::stable_sort(entries_.begin(), entries_.end(), [](const file_entry& a, const file_entry& b) {
+            return a.element_size > b.element_size;
+        });
+        if (with_checksum) {
+            metadata_.emplace(metadata_.begin(), checkpoint_version_key, checkpoint_version);
+            metadata_.emplace(metadata_.begin(), checkpoint_checksum_key, no_checksum);
+        }
+        return tensor_header(entries_, metadata_);
+    }
+    /// Puts the checksum into a header.
+    static void set_checksum(std::string& header, std::uint64_t checksum) {
+        header.replace(header.find(no_checksum), no_checksum.size(), checksum_text(checksum));
+    }
+
+    /// Writes the file, with a checksum if that is wanted.
+    void write(const std::string& path, bool with_checksum) {
+        std::string header = finish(with_checksum);
+        if (with_checksum) {
+            crc64_stream checksum;
+            checksum.add(header);
+            for (const file_entry& it : entries_) {
+                for_file_bytes(it, [&](std::string_view bytes) { checksum.add(bytes); });
+            }
+            set_checksum(header, checksum.value());
+        }
+        file_replacement file(path);
+        file.write(header);
+        for (const file_entry& it : entries_) {
+            for_file_bytes(it, [&](std::string_view bytes) { file.write(bytes); });
+        }
+        file.commit();
+    }
+
+private:
+    static constexpr std::string_view no_checksum = "0000000000000000";
+
+    bool shares_;
+    std::vector<file_entry> entries_;
+    std::vector<std::pair<std::string, std::string>> metadata_;
+    std::set<std::string, std::less<>> names_;
+    std::deque<std::string> texts_;  // whose elements stay in place
+};
+
+/// Goes over what is loaded more than once: first to see that everything is there as it should be, then to
+/// copy.
+class state_reader : public state_visitor<state_reader> {
+public:
+    static constexpr bool loads = true;
+
+    explicit state_reader(const tensor_file& file) : file_(file) {}
+    /// What a pass over the list does. Texts come before arrays: a scaler that ranks do not agree on refuses
+    /// its own, and nothing has changed then.
+    enum class pass : std::uint8_t { check, load_texts, load_arrays };
+    pass present = pass::check;
+    /// Of the file.
+    [[nodiscard]] int version() const {
+        const auto found = file_.metadata().find(checkpoint_version_key);
+        return found != file_.metadata().end() && found->second == older_checkpoint_version ? 1 : 2;
+    }
+    /// Whether arrays are set now.
+    [[nodiscard]] bool applies() const { return present == pass::load_arrays; }
+
+    template <class Value>
+    void array(const std::string& name, const std::vector<std::size_t>& shape, Value* data,
+               std::size_t count) {
+        static_assert(!std::is_const_v<Value>, "mp::load_checkpoint: what is loaded is not const");
+        if (present != pass::check) {
+            if (applies()) file_.read(name, std::span<Value>(data, count));
+            return;
+        }
+        const tensor_file::tensor& found = file_.require<Value>(name, count);
+        // A matrix is as good as its elements in a row.
+        if (shape.size() == 2 && found.shape.size() == 2 && shape != found.shape) {
+            throw_file(file_.path(), quoted_excerpt(name) + " is a matrix of another shape");
+        }
+        used_.insert(name);
+    }
+    /// Part of an array, whoever wrote it.
+    template <class Value>
+    void share(const std::string& name, const array_share<Value>& it) {
+        if (present == pass::check) {
+            static_cast<void>(file_.require<Value>(name, it.of));
+            used_.insert(name);
+        } else if (applies()) {
+            file_.read_share(name, it.values, it.first, it.of);
+        }
+    }
+    template <class Value>
+    void device_array(const std::string& name, const device_range<Value>& it) {
+        std::vector<Value> values(applies() ? it.values.size() : 0);
+        array(name, shape_of(it), values.data(), it.values.size());
+        if (applies()) it.copies->to_device(it.values.data(), values.data(), it.values.size_bytes());
+    }
+    template <class Make, class Take>
+    void text(const std::string& name, Make /*make*/, Take take) {
+        const tensor_file::tensor& found = file_.at(name);
+        if (found.dtype != dtype_of<std::uint8_t>())
+            throw_file(file_.path(), quoted_excerpt(name) + " is no text");
+        used_.insert(name);
+        if (applies()) return;
+        take(std::string_view(reinterpret_cast<const char*>(found.bytes.data()), found.bytes.size()),
+             present == pass::load_texts);
+    }
+    template <class Value>
+    void constant(const std::string& name, Value value) {
+        Value found{};
+        static_cast<void>(file_.require<Value>(name, 1));
+        file_.read(name, std::span<Value>(&found, 1));
+        if (std::memcmp(&found, &value, sizeof value) != 0) {
+            throw_file(file_.path(), quoted_excerpt(name) + " was another one when the run was saved");
+        }
+        used_.insert(name);
+    }
+
+    /// Throws if there is something in the file that was not asked for: the run would not be the same without
+    /// it.
+    void require_all() const {
+        for (const auto& [name, tensor] : file_.tensors()) {
+            if (!used_.contains(name)) {
+                throw_file(file_.path(),
+                           "there is " + quoted_excerpt(name) + ", which the program does not load");
+            }
+        }
+    }
+
+private:
+    const tensor_file& file_;
+    std::set<std::string, std::less<>> used_;
+};
+
+/// Loads what has been checked.
+template <class Everything>
+void load_checked(state_reader& reader, Everything&& everything) {
+    for (const auto pass : {state_reader::pass::load_texts, state_reader::pass::load_arrays}) {
+        reader.present = pass;
+        everything(reader);
+    }
+}
+
+/// Throws unless the file is a checkpoint of this version, as it was written.
+inline void require_checkpoint(const tensor_file& file, std::span<const std::byte> all) {
+    const auto version = file.metadata().find(checkpoint_version_key);
+    const auto found = file.metadata().find(checkpoint_checksum_key);
+    if (version == file.metadata().end() || found == file.metadata().end()) {
+        throw_file(file.path(), "is no checkpoint");
+    }
+    if (version->second != checkpoint_version && version->second != older_checkpoint_version) {
+        throw_file(file.path(), "is a checkpoint of version " + quoted_excerpt(version->second) +
+                                    ", and this library reads versions up to " +
+                                    std::string(checkpoint_version));
+    }
+    const std::size_t length = all.size() - file.data().size();
+    std::string header(reinterpret_cast<const char*>(all.data()), length);
+    const std::string in_header = "\"" + std::string(checkpoint_checksum_key) + "\":\"";
+    const std::size_t at = header.find(in_header);
+    const bool whole = at != std::string::npos && at + in_header.size() + 16 <= header.size();
+    if (whole) header.replace(at + in_header.size(), 16, std::string(16, '0'));
+    crc64_stream checksum;
+    checksum.add(header);
+    checksum.add({reinterpret_cast<const char*>(file.data().data()), file.data().size()});
+    if (!whole || checksum_text(checksum.value()) != found->second) {
+        throw_file(file.path(), "the checksum is not that of the content: the file is damaged");
+    }
+}
+
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+
+namespace mp::inline MP_ISA_NAMESPACE {
+
+/// Saves everything that a run needs to go on. `everything` names it, once for saving and loading:
+///
+///     const auto everything = [&](auto& visit) {
+///         visit("optimizer", optimizer);   // weights, masters, moments, counts, rates
+///         visit("scaler", scaler);
+///         visit("average", average);
+///         visit("history", amax_history);
+///         visit("step", step);             // schedules are functions of it
+///         visit("random", random_offset);  // of dropout and the reader, for example
+///     };
+///     if (resume) mp::load_checkpoint("run.ckpt", everything);
+///     ...
+///     mp::save_checkpoint("run.ckpt", everything);
+///
+/// The file is in the safetensors format, with a checksum over all of it. It is written beside and takes the
+/// name when it is on the disk: a program that is killed at any time leaves the old one or the new one. Save
+/// between iterations, and tell the versions of cached() weights after loading.
+///
+/// \throws file_error      the file cannot be written; the old one is as before
+/// \throws argument_error  a name is there twice
+/// \throws state_error     an optimizer's gradients are unscaled: the iteration is not over
+template <class Everything>
+void save_checkpoint(const std::string& path, Everything&& everything) {
+    detail::state_writer writer;
+    everything(writer);
+    writer.write(path, true);
+}
+
+/// Loads what save_checkpoint has saved, into objects of the same types and sizes. Everything is checked
+/// before anything is changed.
+///
+/// \throws file_error      there is no such file; it is damaged; something is missing, of another type or
+///                         size, or in the file and not asked for; an option that the bits depend on was
+///                         another one. Nothing has changed
+/// \throws argument_error  the state of a loss scaler is not one
+/// \throws rank_error      the scaler's ranks load other states, see loss_scaler::set_reducer
+template <class Everything>
+void load_checkpoint(const std::string& path, Everything&& everything) {
+    const tensor_file file(path);
+    detail::require_checkpoint(file, file.all());
+    detail::state_reader reader(file);
+    everything(reader);
+    reader.require_all();
+    detail::load_checked(reader, everything);
+}
+
+/// Writes arrays, usually weights, as a safetensors file for other programs: numbers, ranges, and dense
+/// matrices with their shapes, named as for save_checkpoint.
+///
+///     mp::save_safetensors("model.safetensors", [&](auto& visit) {
+///         visit("fc.weight", mp::row_major(w.data(), out, in));
+///         visit("fc.bias", bias);
+///     });
+///
+/// \throws file_error      the file cannot be written; an old one is as before
+/// \throws argument_error  a name is there twice
+template <class Everything>
+void save_safetensors(const std::string& path, Everything&& everything) {
+    detail::state_writer writer;
+    everything(writer);
+    writer.write(path, false);
+}
+
+}  // namespace mp::inline MP_ISA_NAMESPACE

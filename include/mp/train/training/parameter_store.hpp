@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// The weights and gradients of a model in one allocation each, with names, shapes and initial values.
+#pragma once
+
+#include <mp/base/device_range.hpp>
+#include <mp/error.hpp>
+#include <mp/executor.hpp>
+#include <mp/matrix_view.hpp>
+#include <mp/nn/autocast/cast_cache.hpp>
+#include <mp/nn/ops/matrix_operand.hpp>
+#include <mp/nn/optim/parameter.hpp>
+#include <mp/train/training/initializers.hpp>
+#include <mp/train/training/tensor.hpp>
+#include <mp/train/training/tensor_scale_store.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace mp::detail::inline MP_ISA_NAMESPACE {
+
+/// State shared by a parameter_store and its tensors.
+template <class Weight, class Gradient>
+struct parameter_memory {
+    struct entry {
+        std::string name;
+        std::ptrdiff_t rows;
+        std::ptrdiff_t columns;
+        bool is_vector;
+        std::size_t group;
+        initializer initial;
+        std::size_t offset;
+    };
+    std::vector<entry> entries;
+    std::size_t total = 0;
+    tensor<Weight> weights;
+    tensor<Gradient> gradients;
+    bool built = false;
+    autocast::buffer_version version;
+    tensor_scale_store scales;
+    std::unique_ptr<const memory_copies> copies;  ///< where the memory is a device's
+
+    void require_built(std::string_view function) const {
+        if (built) return;
+        throw_error(state_error(std::string(function) +
+                                ": there is no memory yet; call build() of the mp::parameter_store when all "
+                                "parameters have been added"));
+    }
+};
+
+}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+
+namespace mp::inline MP_ISA_NAMESPACE {
+
+/// A parameter in a parameter_store: a matrix, or a vector, which is a matrix of one row. A reference: copies
+/// are the same parameter, and the store must outlive them.
+template <class Weight, class Gradient = Weight>
+class trained_tensor {
+public:
+    /// No parameter, of no elements.
+    trained_tensor() = default;
+
+    [[nodiscard]] bool exists() const noexcept { return memory_ != nullptr; }
+    /// The weights.
+    [[nodiscard]] matrix_view<Weight> weights() const { return in(memory_->weights); }
+    /// The gradient, which the backward pass writes or adds to.
+    [[nodiscard]] matrix_view<Gradient> gradient() const { return in(memory_->gradients); }
+    /// The weights of a vector, or of a matrix row after row.
+    [[nodiscard]] std::span<Weight> values() const { return flat(weights()); }
+    [[nodiscard]] std::span<Gradient> gradient_values() const { return flat(gradient()); }
+    /// The weights for an op, whose casts in a region are kept until parameter_store::weights_changed().
+    [[nodiscard]] auto cached() const {
+        return autocast::cached(matrix_view<const Weight>(weights()), memory_->version);
+    }
+
+    /// Number of calls of parameter_store::weights_changed().
+    [[nodiscard]] std::uint64_t version() const { return memory_->version.count(); }
+    [[nodiscard]] std::ptrdiff_t rows() const { return entry().rows; }
+    [[nodiscard]] std::ptrdiff_t columns() const { return entry().columns; }
+    [[nodiscard]] const std::string& name() const { return entry().name; }
+
+private:
+    template <class, class>
+    friend class parameter_store;
+    using memory = detail::parameter_memory<Weight, Gradient>;
+    trained_tensor(memory* of, std::size_t index) : memory_(of), index_(index) {}
+
+    [[nodiscard]] const typename memory::entry& entry() const { return memory_->entries[index_]; }
+    template <class Value>
+    matrix_view<Value> in(tensor<Value>& all) const {
+        memory_->require_built("mp::trained_tensor");
+        return row_major(all.values().data() + entry().offset, entry().rows, entry().columns);
+    }
+    template <class Value>
+    static std::span<Value> flat(matrix_view<Value> view) {
+        return {view.data, static_cast<std::size_t>(view.rows * view.columns)};
+    }
+
+    memory* memory_ = nullptr;
+    std::size_t index_ = 0;
+};
+
+/// Holds the parameters of a model, or those of one format: layers add theirs, build() makes the memory, and
+/// optimizers train parameters().
+///
+///     mp::parameter_store<mp::bfloat16> store;
+///     const auto w = store.add_matrix("fc.weight", out, in, mp::initializers::normal(0.02));
+///     const auto b = store.add_vector("fc.bias", out, mp::initializers::zeros(), {.group = 1});
+///     store.build(seed);
+///     mp::adamw<mp::bfloat16> optimizer(store.parameters(), {{.weight_decay = 0.1}, {.weight_decay = 0.0}});
+///     ...
+///     mp::ops::linear(exec, x, w.cached(), b.values(), y);
+///     mp::ops::linear_backward(exec, x, w.cached(), dy, dx, w.gradient(), b.gradient_values());
+///     optimizer.step();
+///     store.weights_changed();
+///
+/// The weights are one array and the gradients another, in the order of adding, each parameter at a cache
+/// line and at the same element in every format: what reduces gradients over ranks or writes weights to a file
+/// sees a range. Initial values depend on the seed and the place in that array.
+///
+/// Moves, and is not copied; tensors and layers stay valid. Not synchronised.
+template <class Weight, class Gradient = Weight>
+class parameter_store {
+    using memory = detail::parameter_memory<Weight, Gradient>;
+
+public:
+    using tensor_type = trained_tensor<Weight, Gradient>;
+    using parameter_type = parameter<Weight, Gradient>;
+
+    struct options {
+        std::size_t group = 0;  ///< of the optimizer's, see mp::parameter
+    };
+
+    parameter_store() : memory_(std::make_unique<memory>()) {}
+
+    /// A matrix of weights. Zeros if nothing else is said.
+    ///
+    /// \throws argument_error  a size that is negative or does not fit into memory, a name that is there
+    /// \throws state_error     build() has been called
+    tensor_type add_matrix(std::string name, std::ptrdiff_t rows, std::ptrdiff_t columns,
+                           const initializer& initial = {}, options chosen = {0}) {
+        return add("mp::parameter_store::add_matrix", std::move(name), rows, columns, false, initial, chosen);
+    }
+    /// A vector of weights, likewise.
+    tensor_type add_vector(std::string name, std::ptrdiff_t size, const initializer& initial = {},
+                           options chosen = {0}) {
+        return add("mp::parameter_store::add_vector", std::move(name), 1, size, true, initial, chosen);
+    }
+
+    /// Makes the memory, draws the weights, and sets the gradients to zero.
+    ///
+    /// \throws state_error  called before
+    void build(std::uint64_t seed) { build(cpu{}, seed); }
+    /// The same in the memory of an executor; the weights are those that a CPU has.
+    ///
+    /// \throws argument_error  there is not enough device memory
+    template <executor Executor>
+    void build(const Executor& exec, std::uint64_t seed) {
+        require_not_built("mp::parameter_store::build");
+        const auto count = static_cast<std::ptrdiff_t>(memory_->total);
+        tensor<Weight> weights(1, count);
+        for (const auto& it : memory_->entries) {
+            initialize(weights.values().subspan(it.offset, size_of(it)), it.initial, seed, it.offset);
+        }
+        tensor<Gradient> gradients(exec, 1, count);
+        if constexpr (gpu_executor<Executor>) {
+            tensor<Weight> on_device(exec, 1, count);
+            on_device.copy_from(exec, std::as_const(weights).values());
+            weights = std::move(on_device);
+            memory_->copies = std::make_unique<detail::executor_copies<Executor>>(exec);
+        }
+        memory_->weights = std::move(weights);
+        memory_->gradients = std::move(gradients);
+        memory_->built = true;
+    }
+
+    /// For an optimizer, in the order of adding.
+    ///
+    /// \throws state_error  before build(), and where that made memory of a device
+    [[nodiscard]] std::vector<parameter_type> parameters() const {
+        require_place("mp::parameter_store::parameters", false);
+        return list();
+    }
+    /// For one on an executor: mp::gpu_adamw and its kin where build() had one for GPUs.
+    ///
+    /// \throws state_error  before build(), and where its memory was of another kind
+    template <executor Executor>
+    [[nodiscard]] std::vector<parameter_type> parameters(const Executor& /*exec*/) const {
+        require_place("mp::parameter_store::parameters", gpu_executor<Executor>);
+        return list();
+    }
+
+    /// All weights and all gradients, with unused elements, zeros, between the parameters.
+    [[nodiscard]] std::span<Weight> weights() const { return memory_->weights.values(); }
+    [[nodiscard]] std::span<Gradient> gradients() const { return memory_->gradients.values(); }
+    /// Number of trained weights.
+    [[nodiscard]] std::size_t count() const {
+        std::size_t sum = 0;
+        for (const auto& it : memory_->entries) sum += size_of(it);
+        return sum;
+    }
+
+    /// The weights were written: casts of them that a region keeps are made anew. To be called after every
+    /// step, and after loading.
+    void weights_changed() { memory_->version.changed(); }
+
+    /// Where layers with 8-bit operands have their scales, which stay there when the store is moved.
+    [[nodiscard]] tensor_scale_store& tensor_scales() const { return memory_->scales; }
+
+    /// Names the weights with their shapes, for mp::save_safetensors and mp::save_checkpoint. An optimizer
+    /// names those that it trains by itself.
+    ///
+    /// \throws state_error  before build()
+    template <class Visitor>
+    void visit_state(Visitor& visitor) {
+        memory_->require_built("mp::parameter_store::visit_state");
+        for (const auto& it : memory_->entries) {
+            const auto values = memory_->weights.values().subspan(it.offset, size_of(it));
+            if (memory_->copies != nullptr) {
+                visitor(it.name, detail::device_range<Weight>{
+                                     values, memory_->copies.get(),
+                                     it.is_vector ? 0 : static_cast<std::size_t>(it.columns)});
+            } else if (it.is_vector) {
+                visitor(it.name, values);
+            } else {
+                visitor(it.name, row_major(values.data(), it.rows, it.columns));
+            }
+        }
+        if constexpr (Visitor::loads) weights_changed();
+    }
+
+private:
+    void require_place(std::string_view function, bool device) const {
+        memory_->require_built(function);
+        if (device == (memory_->copies != nullptr)) return;
+        detail::throw_error(state_error(
+            std::string(function) +
+            (device ? ": the weights are in the memory of the host; build() them with this executor"
+                    : ": the weights are in device memory; call parameters(exec) for an optimizer there")));
+    }
+    [[nodiscard]] std::vector<parameter_type> list() const {
+        std::vector<parameter_type> result;
+        for (const auto& it : memory_->entries) {
+            result.push_back({it.name, memory_->weights.values().subspan(it.offset, size_of(it)),
+                              memory_->gradients.values().subspan(it.offset, size_of(it)), it.group,
+                              it.is_vector ? 0 : static_cast<std::size_t>(it.rows)});
+        }
+        return result;
+    }
+
+    static std::size_t size_of(const typename memory::entry& it) {
+        return static_cast<std::size_t>(it.rows * it.columns);
+    }
+    void require_not_built(std::string_view function) const {
+        if (memory_->built) {
+            detail::throw_error(
+                state_error(std::string(function) + ": build() has been called, and the memory is made"));
+        }
+    }
+    tensor_type add(std::string_view function, std::string name, std::ptrdiff_t rows, std::ptrdiff_t columns,
+                    bool is_vector, const initializer& initial, const options& chosen) {
+        require_not_built(function);
+        constexpr std::size_t larger = sizeof(Weight) > sizeof(Gradient) ? sizeof(Weight) : sizeof(Gradient);
+        const std::size_t count = detail::element_count(function, rows, columns, larger);
+        for (const auto& it : memory_->entries) {
+            if (it.name == name) {
+                detail::throw_argument(function, "name", name,
+                                       "must be another one: there is a parameter of this name");
+            }
+        }
+        memory_->entries.push_back(
+            {std::move(name), rows, columns, is_vector, chosen.group, initial, memory_->total});
+        constexpr std::size_t line = tensor<Weight>::alignment;  // elements: lines of every format
+        memory_->total += (count + line - 1) / line * line;
+        return {memory_.get(), memory_->entries.size() - 1};
+    }
+
+    std::unique_ptr<memory> memory_;
+};
+
+}  // namespace mp::inline MP_ISA_NAMESPACE

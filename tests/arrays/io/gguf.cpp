@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: MIT
+// GGUF files against bytes written out here, against hostile ones, and against gguf-py where Python has it.
+#include <mp/arrays/io/gguf.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "foreign_files.hpp"
+#include "nn/scaling/thrown.hpp"
+#include "train/training/test_folder.hpp"
+
+namespace {
+
+std::string le(std::uint64_t value, int bytes) {
+    std::string result;
+    for (int i = 0; i < bytes; ++i) result.push_back(static_cast<char>(value >> (8 * i) & 255));
+    return result;
+}
+std::string text(std::string_view it) {
+    return le(it.size(), 8).append(it);
+}
+std::string tensor(std::string_view name, const std::vector<std::uint64_t>& shape, unsigned type,
+                   std::uint64_t offset) {
+    std::string result = text(name) + le(shape.size(), 4);
+    for (const std::uint64_t it : shape) result += le(it, 8);
+    return result + le(type, 4) + le(offset, 8);
+}
+std::string file_of(const std::vector<std::string>& pairs, const std::vector<std::string>& tensors,
+                    std::string_view data) {
+    std::string result = "GGUF" + le(3, 4) + le(tensors.size(), 8) + le(pairs.size(), 8);
+    for (const std::string& it : pairs) result += it;
+    for (const std::string& it : tensors) result += it;
+    result.append((32 - result.size() % 32) % 32, '\0');
+    return result.append(data);
+}
+std::string refusal(std::string_view bytes) {
+    const test_folder folder;
+    write_file(folder.file("x.gguf"), bytes);
+    return thrown<mp::file_error>([&] { const mp::gguf_file file(folder.file("x.gguf")); });
+}
+
+}  // namespace
+
+TEST_CASE("GGUF: tensors and pairs are read as they are written out") {
+    // A block of MXFP4: scale 2^1, element i has the code i % 8 and element i + 16 the code 8 + i % 8 (negative).
+    std::string block(1, static_cast<char>(128));
+    for (int i = 0; i < 16; ++i) block.push_back(static_cast<char>((8 + i % 8) << 4 | i % 8));
+    std::string data = block + std::string(47, '\0') + le(0x3f800000, 4) + le(0xc0000000, 4);
+    const test_folder folder;
+    write_file(folder.file("x"),
+               file_of({text("a") + le(5, 4) + le(0xfffffffe, 4), text("b") + le(8, 4) + text("word"),
+                        text("c") + le(9, 4) + le(8, 4) + le(2, 8) + text("x") + text("yz"),
+                        text("d") + le(7, 4) + le(1, 1), text("e") + le(6, 4) + le(0x3f000000, 4)},
+                       {tensor("w", {32, 1}, 39, 0), tensor("f", {2}, 0, 64)}, data));
+    const mp::gguf_file file(folder.file("x"));
+    CHECK(file.version() == 3);
+    CHECK(std::get<std::int64_t>(file.metadata().at("a")) == -2);
+    CHECK(std::get<std::string>(file.metadata().at("b")) == "word");
+    CHECK(std::get<mp::gguf_array>(file.metadata().at("c")).size == 2);
+    CHECK(std::get<bool>(file.metadata().at("d")));
+    CHECK(std::get<double>(file.metadata().at("e")) == 0.5);
+    CHECK(file.at("w").shape == std::vector<std::size_t>{1, 32});
+    CHECK(file.view<float>("f")[1] == -2.0F);
+    const float magnitudes[] = {0, 0.5F, 1, 1.5F, 2, 3, 4, 6};
+    const mp::mxfp4 w = file.read_mxfp4("w");
+    std::vector<mp::half> converted(32);
+    file.read_converted("w", converted);
+    for (int i = 0; i < 32; ++i) {
+        CAPTURE(i);
+        const float expected = (i < 16 ? 2.0F : -2.0F) * magnitudes[i % 8];
+        CHECK(w.value(0, i) == expected);
+        CHECK(static_cast<float>(converted[static_cast<std::size_t>(i)]) == expected);
+    }
+    CHECK(holds(thrown<mp::file_error>([&] { static_cast<void>(file.view<mp::half>("w")); }),
+                "'w' has elements of type MXFP4, and F16 was expected"));
+    CHECK(holds(thrown<mp::file_error>([&] { static_cast<void>(file.at("v")); }), "there is no 'v'"));
+}
+
+TEST_CASE("GGUF: what is damaged is refused") {
+    const std::string data(128, '\0');
+    CHECK(holds(refusal(file_of({}, {tensor("a", {32}, 0, 0)}, data)), "(nothing"));
+    CHECK(holds(refusal(file_of({}, {}, "")), "(nothing"));
+    CHECK(holds(refusal("GGUF"), "is no GGUF file"));
+    CHECK(holds(refusal("GGUF" + le(0x03000000, 4) + std::string(16, '\0')), "or big-endian"));
+    CHECK(holds(refusal("GGUF" + le(3, 4) + le(~0ULL, 8) + le(0, 8)), "it was cut off"));
+    CHECK(holds(refusal("GGUF" + le(3, 4) + le(0, 8) + le(1, 8) + le(~0ULL, 8) + "a"), "it was cut off"));
+    CHECK(holds(refusal(file_of({text("a") + le(9, 4) + le(10, 4) + le(1ULL << 61, 8)}, {}, data)),
+                "it was cut off"));
+    CHECK(holds(refusal(file_of({text("a") + le(9, 4) + le(9, 4) + le(1, 8)}, {}, data)), "array of arrays"));
+    CHECK(holds(refusal(file_of({text("a") + le(13, 4) + le(0, 8)}, {}, data)), "unknown type"));
+    CHECK(
+        holds(refusal(file_of({text("a") + le(0, 4) + le(0, 1), text("a") + le(0, 4) + le(0, 1)}, {}, data)),
+              "key is there twice"));
+    CHECK(holds(refusal(file_of({text("general.alignment") + le(4, 4) + le(24, 4)}, {}, data)),
+                "no power of two"));
+    const auto one = [&](const std::string& it) { return refusal(file_of({}, {it}, data)); };
+    CHECK(holds(one(tensor("a", {33}, 0, 0)), "beyond its end"));
+    CHECK(holds(one(tensor("a", {1}, 0, 160)), "beyond its end"));
+    CHECK(holds(one(tensor("a", {1}, 0, 16)), "is not aligned"));
+    CHECK(holds(one(tensor("a", {1, 1, 1, 1, 1}, 0, 0)), "more than four dimensions"));
+    CHECK(holds(one(tensor("a", {1ULL << 33, 1ULL << 33}, 0, 0)), "a shape is too large"));
+    CHECK(holds(one(tensor("a", {48}, 39, 0)), "no whole number of blocks"));
+    CHECK(holds(one(tensor("a", {1}, 99, 0)), "unknown type"));
+    CHECK(holds(refusal(file_of({}, {tensor("a", {16}, 0, 0), tensor("b", {1}, 0, 32)}, data)), "overlap"));
+    CHECK(holds(refusal(file_of({}, {tensor("a", {1}, 0, 0), tensor("a", {1}, 0, 32)}, data)),
+                "name is there twice"));
+}
+
+TEST_CASE("GGUF: gguf-py writes the same") {
+    const test_folder folder;
+    if (!run_foreign_files("gguf", folder.file(""))) return;
+    const mp::gguf_file file(folder.file("theirs.gguf"));
+    CHECK(std::get<std::uint64_t>(file.metadata().at("count")) == 7);
+    CHECK(std::get<double>(file.metadata().at("epsilon")) == 0.5);
+    CHECK(file.matrix<float>("f")(1, 2) == 5.0F);
+    CHECK(file.view<mp::half>("h")[0] == mp::half(0.1F));
+    CHECK(file.at("q").type == "Q8_0");
+    const mp::mxfp4 x = file.read_mxfp4("x");
+    const auto values = file.matrix<float>("x.values");
+    REQUIRE(x.rows() == 2);
+    for (int r = 0; r < 2; ++r)
+        for (int c = 0; c < 32; ++c) CHECK(x.value(r, c) == values(r, c));
+}

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: MIT
+// Steps of training with groups of parameters, a schedule, one norm and skipped steps: on an executor for GPUs against
+// those of the CPU, launch by launch and captured.
+#pragma once
+
+#include <mp/gpu.hpp>
+#include <mp/half.hpp>
+#include <mp/loss_scaling.hpp>
+#include <mp/optim.hpp>
+#include <mp/train/training/checkpoint.hpp>
+#include <mp/train/training/parameter_store.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <random>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "train/training/test_folder.hpp"
+
+namespace gpu_test::training_step {
+
+using mp::half;
+
+template <class Value>
+bool same_bits(std::span<const Value> a, std::span<const Value> b) {
+    return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size_bytes()) == 0;
+}
+template <class Value, class Executor>
+bool same_bits_on(const Executor& exec, std::span<Value> a, std::span<Value> b) {
+    const std::vector<Value> copy = mp::host_copy(exec, std::span<const Value>(a));
+    return same_bits<Value>(copy, b);
+}
+
+/// Parameters of two formats, as a model has them; on an executor.
+struct model {
+    mp::parameter_store<half> matrices;
+    mp::parameter_store<float> norms;
+
+    template <class Executor>
+    explicit model(const Executor& exec) {
+        matrices.add_matrix("w", 7, 9, mp::initializers::normal(0.3));
+        matrices.add_vector("b", 9, mp::initializers::uniform(0.1), {.group = 1});
+        norms.add_vector("gamma", 7, mp::initializers::ones());
+        matrices.build(exec, 3);
+        norms.build(exec, 3);
+    }
+};
+
+inline const mp::adamw_options decayed{.learning_rate = 0.01, .beta2 = 0.95, .weight_decay = 0.1};
+inline const mp::adamw_options plain{.learning_rate = 0.02, .beta2 = 0.95, .weight_decay = 0.0};
+inline const mp::pytorch_policy policy{.initial_scale = 256.0, .growth_interval = 3};
+
+/// Gradients of step `number`, times the scale; in the fifth one overflows.
+template <class Executor>
+void draw(const Executor& exec, model& of, std::uint64_t number, float scale) {
+    std::mt19937_64 random(number);
+    std::normal_distribution<float> normal;
+    const auto fill = [&]<class Value>(std::span<Value> gradients, std::size_t bad) {
+        std::vector<Value> values;
+        for (std::size_t i = 0; i < gradients.size(); ++i) values.push_back(Value(normal(random) * scale));
+        // In both: the CPU skips only those that have one, a GPU all.
+        if (number == 4) values[bad] = std::numeric_limits<Value>::infinity();
+        if constexpr (mp::gpu_executor<Executor>) {
+            mp::detail::executor_memory<Executor>::copy_to_device(exec, gradients.data(), values.data(),
+                                                                  gradients.size_bytes());
+        } else {
+            std::copy(values.begin(), values.end(), gradients.begin());
+        }
+    };
+    fill(of.matrices.gradients(), 3);
+    fill(of.norms.gradients(), 1);
+}
+inline double factor_of(std::uint64_t step) {
+    return 1.0 / (1.0 + static_cast<double>(step));
+}
+
+struct on_host {
+    model it{mp::cpu{}};
+    mp::adamw<half> matrices{it.matrices.parameters(), std::vector{decayed, plain}};
+    mp::adamw<float> norms{it.norms.parameters(), plain};
+    mp::loss_scaler<mp::pytorch_policy> scaler{policy};
+    std::uint64_t step = 0;
+
+    void run(std::uint64_t end) {
+        for (; step < end; ++step) {
+            mp::training_iteration iteration(scaler, matrices, norms);
+            draw(mp::cpu{}, it, step, iteration.current_scale());
+            matrices.set_learning_rate_factor(factor_of(step));
+            norms.set_learning_rate_factor(factor_of(step));
+            iteration.clip_global_gradient_norm(1.5);
+            iteration.finish();
+        }
+    }
+    auto everything() {
+        return [this](auto& visit) {
+            visit("matrices", matrices);
+            visit("norms", norms);
+            visit("scaler", scaler);
+            visit("step", step);
+        };
+    }
+};
+
+/// The same on a GPU; captured if that is wanted.
+template <class Executor>
+struct on_device {
+    Executor exec;
+    bool captures;
+    model it{exec};
+    mp::gpu_adamw<Executor, half> matrices{exec, it.matrices.parameters(exec), {decayed, plain}};
+    mp::gpu_adamw<Executor, float> norms{exec, it.norms.parameters(exec), plain};
+    mp::gpu_loss_scaler<Executor, mp::pytorch_policy> scaler{exec, policy};
+    mp::step_inputs<Executor> inputs{exec};
+    typename mp::step_inputs<Executor>::template place<double> rate = inputs.template add<double>(1);
+    mp::replayed_step<Executor> replayed{exec};
+    std::uint64_t step = 0;
+    int bodies = 0;
+
+    explicit on_device(const Executor& on, bool captured = false) : exec(on), captures(captured) {
+        inputs.build();
+        matrices.set_learning_rate_factor(inputs.device(rate).data());
+        norms.set_learning_rate_factor(inputs.device(rate).data());
+    }
+    void run(std::uint64_t end) {
+        for (; step < end; ++step) {
+            draw(exec, it, step, scaler.state().current_scale());
+            inputs.host(rate)[0] = factor_of(step);
+            inputs.send();
+            const auto body = [&] {
+                ++bodies;
+                mp::training_iteration iteration(scaler, matrices, norms);
+                iteration.clip_global_gradient_norm(1.5);
+                iteration.finish();
+            };
+            captures ? replayed.run(body) : body();
+        }
+    }
+    auto everything() {
+        return [this](auto& visit) {
+            visit("matrices", matrices);
+            visit("norms", norms);
+            visit("scaler", scaler);
+            visit("step", step);
+        };
+    }
+    template <class Other>
+    bool has_weights_of(Other& other) {
+        return same_bits_on<half>(exec, it.matrices.weights(), other.it.matrices.weights()) &&
+               same_bits_on<float>(exec, it.norms.weights(), other.it.norms.weights());
+    }
+};
+
+inline std::string file_of(const std::string& path, auto&& everything) {
+    mp::save_checkpoint(path, everything);
+    return read_file(path);
+}
+
+/// The CPU's bits, and its checkpoint, from which either goes on.
+template <class Executor>
+void check_against_host(const Executor& exec) {
+    const test_folder folder;
+    on_host host;
+    on_device<Executor> device(exec);
+    CHECK(device.has_weights_of(host));
+    for (const std::uint64_t end : {1U, 4U, 5U, 12U}) {
+        CAPTURE(end);
+        host.run(end);
+        device.run(end);
+        CHECK(device.has_weights_of(host));
+        CHECK(file_of(folder.file("device"), device.everything()) ==
+              file_of(folder.file("host"), host.everything()));
+    }
+    CHECK(host.matrices.step_count() == 11);
+    CHECK(device.matrices.state(1).steps == 11);
+    CHECK(device.scaler.state().skipped == 1);
+    CHECK(device.matrices.state_bytes() == 3 * (64 + 64) * sizeof(float));
+
+    on_device<Executor> resumed(exec);
+    mp::load_checkpoint(folder.file("host"), resumed.everything());
+    on_host back;
+    mp::load_checkpoint(folder.file("device"), back.everything());
+    host.run(20);
+    resumed.run(20);
+    back.run(20);
+    CHECK(resumed.has_weights_of(host));
+    CHECK(same_bits<half>(back.it.matrices.weights(), host.it.matrices.weights()));
+    CHECK(file_of(folder.file("device"), resumed.everything()) ==
+          file_of(folder.file("host"), host.everything()));
+}
+
+/// A step that is captured and launched again has the bits of the CPU.
+template <class Executor>
+void check_captured(const Executor& exec) {
+    on_host host;
+    on_device<Executor> captured(exec, true);
+    for (const std::uint64_t end : {1U, 2U, 12U}) {
+        CAPTURE(end);
+        host.run(end);
+        captured.run(end);
+        CHECK(captured.has_weights_of(host));
+    }
+    CHECK(captured.bodies == 2);
+    CHECK(captured.replayed.nodes() > 8);
+    captured.replayed.forget();
+    captured.run(15);
+    host.run(15);
+    CHECK(captured.bodies == 4);
+    CHECK(captured.has_weights_of(host));
+}
+
+}  // namespace gpu_test::training_step

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: MIT
+// Replicas of a model: equal weights and states at the start, and what tells that they differ.
+#include <mp/loss_scaling.hpp>
+#include <mp/optim.hpp>
+#include <mp/parallel.hpp>
+#include <mp/training.hpp>
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "nn/scaling/thrown.hpp"
+
+TEST_CASE("weights are brought to all ranks, and replicas that drift apart are found") {
+    std::atomic<int> found = 0;
+    mp::run_loopback(3, [&](auto& self) {
+        mp::parameter_store<mp::half> store;
+        const auto w = store.add_vector("w", 100, mp::initializers::normal(1.0));
+        store.build(static_cast<std::uint64_t>(self.rank()));
+        const std::uint64_t version = w.version();
+        std::vector<float> b(3, static_cast<float>(self.rank())), db(3);
+        std::vector<mp::parameter<float>> more{{"b", b, db}};
+        if (holds(thrown<mp::rank_error>([&] { mp::require_same_weights(self, store, more); }),
+                  "mp::require_same_weights: the ranks differ: the checksum of the weights of argument 2"))
+            ++found;
+        mp::broadcast_weights(self, store, more);
+        mp::require_same_weights(self, store, more);
+        CHECK(b[1] == 0.0F);
+        CHECK(w.version() != version);
+        b[2] = self.rank() == 1 ? -0.0F : 0.0F;
+        if (holds(thrown<mp::rank_error>([&] { mp::require_same_weights(self, store, more); }), "argument 3"))
+            ++found;
+    });
+    CHECK(found == 6);
+}
+
+TEST_CASE("weights of another type of the same size are not brought") {
+    std::atomic<int> found = 0;
+    mp::run_loopback(2, [&](auto& self) {
+        std::vector<mp::half> a(3), da(3);
+        std::vector<mp::bfloat16> b(3), db(3);
+        std::vector<mp::parameter<mp::half>> halves{{"w", a, da}};
+        std::vector<mp::parameter<mp::bfloat16>> others{{"w", b, db}};
+        const std::string message = thrown<mp::rank_error>([&] {
+            if (self.rank() == 0) {
+                mp::broadcast_weights(self, halves);
+            } else {
+                mp::broadcast_weights(self, others);
+            }
+        });
+        if (holds(message, "mp::broadcast_weights: the ranks differ: the checksum of the type of weights"))
+            ++found;
+    });
+    CHECK(found == 2);
+}
+
+TEST_CASE("ranks whose policies, options or counts differ are found before the first step") {
+    const auto differs = [](int what, const char* text) {
+        std::atomic<int> found = 0;
+        mp::run_loopback(3, [&](auto& self) {
+            const bool other = self.rank() == 1;
+            mp::parameter_store<float> store;
+            store.add_vector("w", 100);
+            store.build(1);
+            mp::adamw<float> optimizer(store.parameters(),
+                                       mp::adamw_options{.learning_rate = what == 1 && other ? 2e-3 : 1e-3});
+            mp::dynamic_loss_scaler scaler({.growth_interval = what == 2 && other ? 3 : 4});
+            std::uint64_t step = what == 3 && other ? 7 : 8;
+            const std::string name = what == 4 && other ? "steps" : "step";
+            const std::string message = thrown<mp::rank_error>([&] {
+                mp::require_same_state(self, [&](auto& visit) {
+                    visit("optimizer", optimizer);
+                    visit("scaler", scaler);
+                    visit(name, step);
+                });
+            });
+            if (what == 0 ? message == "(nothing was thrown)" : holds(message, text)) ++found;
+        });
+        CAPTURE(text);
+        CHECK(found == 3);
+    };
+    differs(0, "");
+    differs(1, "mp::require_same_state: the ranks differ: the checksum of 'optimizer.learning_rates' is ");
+    differs(2, "the checksum of 'scaler' is ");
+    differs(3, "the checksum of 'step' is ");
+    differs(4, "the checksum of the names and sizes");
+}
