@@ -90,7 +90,9 @@ END {
     fresh = 1
     for (i = 1; i <= count; ++i) {
         line = lines[i]
-        sub(/::inline MP_ISA_NAMESPACE/, "", line)
+        # Readers need not know of the inline namespace.
+        if (sub(/ inline namespace MP_ISA_NAMESPACE {/, "", line)) inlined = 1
+        if (inlined && sub(/^}}/, "}", line)) inlined = 0
         # A comment of documentation begins or goes on.
         if (line ~ /^ *\/\/\/($|[^<])/) {
             if (!in_comment) group = ""

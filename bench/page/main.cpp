@@ -25,8 +25,7 @@
 #include "records.hpp"
 #include "style.hpp"
 
-namespace bench::page {
-namespace {
+namespace bench::page { namespace {
 
 /// Runs of all programs, in the order of the page.
 constexpr const char* sections[] = {"generic", "native", "avx2"};

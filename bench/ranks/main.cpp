@@ -16,8 +16,7 @@
 #include "page.hpp"
 #include "scenarios.hpp"
 
-namespace bench::ranks {
-namespace {
+namespace bench::ranks { namespace {
 
 void run(const std::string& times, const std::string& target, const std::vector<double>& speeds) {
     const measured_rank one = read_times(times);

@@ -16,8 +16,7 @@
 #include "options.hpp"
 #include "report.hpp"
 
-namespace mp_convert {
-namespace {
+namespace mp_convert { namespace {
 
 void print(const std::string& text) {
     std::fwrite(text.data(), 1, text.size(), stdout);

@@ -12,8 +12,7 @@
 #include "options.hpp"
 #include "pictures.hpp"
 
-namespace mp_inspect {
-namespace {
+namespace mp_inspect { namespace {
 
 void print(const std::string& text) {
     std::fwrite(text.data(), 1, text.size(), stdout);

@@ -19,8 +19,7 @@
 #include "policies.hpp"
 #include "synthetic.hpp"
 
-namespace replay_scaling {
-namespace {
+namespace replay_scaling { namespace {
 
 std::vector<mp::trace_step> trace_in(const std::string& path) {
     std::error_code ignored;

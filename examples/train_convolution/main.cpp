@@ -23,8 +23,7 @@
 #include "results.hpp"
 #include "training.hpp"
 
-namespace examples::train_convolution {
-namespace {
+namespace examples::train_convolution { namespace {
 
 constexpr std::size_t line_width = 110;
 

@@ -24,8 +24,7 @@
 #include "summary.hpp"
 #include "table.hpp"
 
-namespace examples::train_digits {
-namespace {
+namespace examples::train_digits { namespace {
 
 /// \param recipes  those of the device
 std::vector<const recipe*> chosen_recipes(const options& chosen, std::span<const recipe> recipes) {

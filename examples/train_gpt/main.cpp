@@ -23,8 +23,7 @@
 #include "report.hpp"
 #include "training.hpp"
 
-namespace examples::train_gpt {
-namespace {
+namespace examples::train_gpt { namespace {
 
 /// The recipes that are to be trained, of those of the device.
 std::vector<const recipe*> recipes_of(const options& chosen, std::span<const recipe> device) {

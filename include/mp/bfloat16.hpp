@@ -8,7 +8,7 @@
 #include <mp/numbers/format/operations.hpp>
 #include <mp/numbers/format/text.hpp>
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 using bfloat16 = basic_float<formats::bfloat16>;
 
@@ -19,4 +19,4 @@ consteval bfloat16 operator""_bf16(const char* digits) {
 }
 }  // namespace literals
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

@@ -66,7 +66,7 @@ public:
     using rank_error::rank_error;
 };
 
-namespace detail::inline MP_ISA_NAMESPACE {
+namespace detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Every error of the library goes through here: thrown where there are exceptions, otherwise told to the
 /// handler. It is not constexpr, so an error in a constant expression does not compile either way.
@@ -138,5 +138,5 @@ template <class Value>
     throw_error(argument_error(message));
 }
 
-}  // namespace detail::inline MP_ISA_NAMESPACE
+}}  // namespace detail
 }  // namespace mp

@@ -86,7 +86,7 @@ struct cpu {
 
 }  // namespace mp
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 template <class Executor>
 struct is_gpu_executor : std::false_type {};
@@ -107,7 +107,7 @@ struct is_gpu_executor : std::false_type {};
 template <class Executor>
 struct executor_memory;
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
 namespace mp {
 

@@ -8,7 +8,7 @@
 #include <mp/numbers/format/operations.hpp>
 #include <mp/numbers/format/text.hpp>
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// 0, 0.5, 1, 1.5, 2, 3, 4, 6 and their negatives. What overflows becomes 6, and so does NaN.
 using float4_e2m1fn = basic_float<formats::float4_e2m1fn>;
@@ -20,4 +20,4 @@ consteval float4_e2m1fn operator""_e2m1(const char* digits) {
 }
 }  // namespace literals
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

@@ -8,7 +8,7 @@
 #include <mp/numbers/format/operations.hpp>
 #include <mp/numbers/format/text.hpp>
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// 4 bits of precision, subnormals from 2^-3, largest 7.5. What overflows becomes 7.5, and so does NaN.
 using float6_e2m3fn = basic_float<formats::float6_e2m3fn>;
@@ -27,4 +27,4 @@ consteval float6_e3m2fn operator""_e3m2(const char* digits) {
 }
 }  // namespace literals
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

@@ -8,7 +8,7 @@
 #include <mp/numbers/format/operations.hpp>
 #include <mp/numbers/format/text.hpp>
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// OCP E4M3: 4 bits of precision, subnormals from 2^-9, largest 448, no infinities. Overflow gives NaN unless
 /// the projection saturates: round_to<float8_e4m3fn>(x, {.saturate = saturation::finite}).
@@ -72,4 +72,4 @@ consteval float8_e8m0fnu operator""_e8m0(const char* digits) {
 }
 }  // namespace literals
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

@@ -8,7 +8,7 @@
 #include <mp/numbers/format/operations.hpp>
 #include <mp/numbers/format/text.hpp>
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 using half = basic_float<formats::binary16>;
 
@@ -19,4 +19,4 @@ consteval half operator""_h(const char* digits) {
 }
 }  // namespace literals
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

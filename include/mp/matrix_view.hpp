@@ -71,7 +71,7 @@ struct matrix_view {
 
 }  // namespace mp
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// View of elements stored row after row without padding.
 template <class Value>
@@ -103,9 +103,9 @@ template <class Value>
     return {data, rows, columns, leading_dimension, storage_order::column_major};
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 template <class Range>
 using viewed_element = contiguous_element<std::remove_reference_t<Range>>;
@@ -150,9 +150,9 @@ inline void check_viewed_size(storage_order order, std::size_t size, std::ptrdif
     }
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// The same of a std::vector, std::array, std::span ..., on the host: its size has to be rows * columns; a part of an array
 /// is given as a span.
@@ -204,4 +204,4 @@ template <class Value>
             view.order == storage_order::row_major ? storage_order::column_major : storage_order::row_major};
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

@@ -7,7 +7,7 @@
 #include <mp/numbers/format/operations.hpp>
 #include <mp/numbers/format/text.hpp>
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// The range of float at the 11 bits of precision of half. In memory it is the float of the same value: an
 /// array of tfloat32 is an array of floats, and may be read as one. (A float read as a tfloat32 loses its
@@ -21,4 +21,4 @@ consteval tfloat32 operator""_tf32(const char* digits) {
 }
 }  // namespace literals
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

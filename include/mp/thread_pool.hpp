@@ -16,7 +16,7 @@
 #include <thread>
 #include <vector>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// For a processor that waits in a loop.
 inline void pause_spinning() noexcept {
@@ -47,9 +47,9 @@ bool spin_until(std::chrono::nanoseconds time, Done done) noexcept {
     return false;
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// Threads that are started once and wait between calls. A call allocates nothing and costs a microsecond or
 /// some while they are awake, and what it takes to wake them when they have gone to sleep. The calling thread
@@ -189,4 +189,4 @@ private:
     std::vector<std::thread> workers_;
 };
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

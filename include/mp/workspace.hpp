@@ -221,7 +221,7 @@ private:
 
 }  // namespace mp
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// The workspace of an executor; null where it has none.
 template <class Executor>
@@ -245,4 +245,4 @@ Element* take_workspace(std::string_view function, const Executor& exec, std::si
     return from->template allocate<Element>(count);
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <span>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Elements [first, first + values.size()) of an array of `of`, whose others are on other ranks; or all of it
 /// where it is not shared.
@@ -28,4 +28,4 @@ inline constexpr bool is_array_share = false;
 template <class Value>
 inline constexpr bool is_array_share<array_share<Value>> = true;
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -9,7 +9,7 @@
 
 #include <cstdint>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// The object of type To with the same bytes as `from`, as std::bit_cast.
 template <class To, class From>
@@ -41,4 +41,4 @@ MP_HOST_DEVICE constexpr int leading_zeros(uint128 x) noexcept {
     return high != 0 ? leading_zeros(high) : 64 + leading_zeros(static_cast<std::uint64_t>(x));
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -9,7 +9,7 @@
 #include <limits>
 #include <string_view>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Returns `count`, or throws argument_error if `count` elements of `bits` bits cannot be addressed by
 /// the number of a bit: then no size in bytes and no place of an element overflows. More than there is memory
@@ -24,4 +24,4 @@ inline std::size_t addressable(std::string_view function, std::string_view argum
     return count;
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -10,7 +10,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// The type of the elements of a contiguous range, const where they cannot be written.
 template <class Range>
@@ -29,4 +29,4 @@ constexpr std::span<contiguous_element<Range>> as_span(Range& range) {
     return {std::data(range), static_cast<std::size_t>(std::size(range))};
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -9,7 +9,7 @@
 #include <memory>
 #include <span>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Copies between the host and a device.
 class memory_copies {
@@ -54,4 +54,4 @@ inline constexpr bool is_device_range = false;
 template <class Value>
 inline constexpr bool is_device_range<device_range<Value>> = true;
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -30,7 +30,7 @@ enum class instruction_set : unsigned char {
 
 }  // namespace mp
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// The name of an instruction set, as MP_ISA takes it: "avx2".
 [[nodiscard]] constexpr std::string_view name_of(instruction_set isa) noexcept {
@@ -61,4 +61,4 @@ namespace mp::inline MP_ISA_NAMESPACE {
     return isa <= most;
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

@@ -8,7 +8,9 @@
 /// does not have. So everything that has code lives in an inline namespace of this name, and each source has
 /// its own:
 ///
-///     namespace mp::detail::inline MP_ISA_NAMESPACE { ... }
+///     namespace mp::detail { inline namespace MP_ISA_NAMESPACE { ... }}
+///
+/// (in this spelling: tools that read sources as text, such as ctags, miss what `a::inline b {` encloses)
 ///
 /// Outside of it, and the same in all sources, are the types that such sources hand to each other (numbers,
 /// views, executors, options, reports), and what holds state of the program. Types inside, such as optimizers

@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// "1 infinity", "3 infinities".
 inline std::string counted(std::uint64_t count, std::string_view one, std::string_view many) {
@@ -44,4 +44,4 @@ inline std::string percent_text(double share) {
     return fixed_text(100.0 * share, share < 0.01 ? 3 : 1) + "%";
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -5,7 +5,7 @@
 
 #include <mp/config.hpp>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// x, hidden from the optimiser: behind it the compiler knows neither the value nor where it came from.
 ///
@@ -33,4 +33,4 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE T opt_barrier(T x) noexcept {
 #endif
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 [[noreturn]] MP_NEVER_INLINE inline void throw_threads(std::string_view function, int threads) {
     throw_argument(function, "exec.threads", threads, "must be at least 1");
@@ -158,4 +158,4 @@ void parallel_for(cpu exec, std::size_t count, std::size_t grain, Function&& f) 
     }
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

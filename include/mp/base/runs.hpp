@@ -7,7 +7,7 @@
 
 #include <cstddef>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Calls f(i) for every i in [0, count), in order. Most of it happens in runs of a constant length, because
 /// that is what g++ 12 vectorises at -O2 already; loops of unknown length it leaves to -O3.
@@ -21,4 +21,4 @@ MP_ALWAYS_INLINE void in_runs(std::size_t count, Function f) {
     for (; i < count; ++i) f(i);
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -9,7 +9,7 @@
 #include <concepts>
 #include <cstdint>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Two words of 64 bits as one unsigned integer. Everything is modulo 2^128, as with built-in integers;
 /// shifts are by 0 to 127 places, and divisors are not zero.
@@ -185,4 +185,4 @@ MP_HOST_DEVICE constexpr std::int64_t signed_product(std::int64_t a, std::int64_
 #endif
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

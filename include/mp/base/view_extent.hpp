@@ -12,7 +12,7 @@
 #include <string>
 #include <string_view>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// A matrix view without its element type, so that the checks are compiled once. A line is a row of a
 /// row-major matrix or a column of a column-major one: elements that are contiguous in memory.
@@ -85,4 +85,4 @@ inline void check_equal_sizes(std::string_view function, std::string_view name, 
     }
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// 5^n for 0 <= n <= 27, the powers of five that 64 bits hold.
 MP_HOST_DEVICE constexpr std::uint64_t power_of_five(int n) {
@@ -173,4 +173,4 @@ struct wide_integer {
     }
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

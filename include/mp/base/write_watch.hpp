@@ -5,7 +5,7 @@
 
 #include <mp/config.hpp>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// While it lives, written() is called with the address of every array that an op of its thread has written or
 /// added to. Ops that the kernel of an op calls do not count: their arrays are the kernel's business. For the
@@ -58,4 +58,4 @@ private:
     write_watch* outer_;
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

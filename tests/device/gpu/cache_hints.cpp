@@ -32,7 +32,7 @@ void launch(std::string_view, const looking_gpu& exec, const mp::simt::launch_si
 
 }  // namespace cache_hints_test
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 template <>
 struct is_gpu_executor<cache_hints_test::looking_gpu> : std::true_type {};
@@ -40,11 +40,9 @@ template <>
 inline constexpr auto compiled_capabilities<cache_hints_test::looking_gpu> =
     compiled_capabilities<mp::simulated_gpu<mp::arch::sm_90>>;
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace cache_hints_test {
-
-namespace {
+namespace cache_hints_test { namespace {
 
 constexpr auto wgmma = mp::gpu_gemm_kernel::wgmma;
 

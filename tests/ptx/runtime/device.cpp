@@ -11,9 +11,7 @@
 #include <memory>
 #include <string_view>
 
-namespace ptx::runtime {
-
-namespace {
+namespace ptx::runtime { namespace {
 
 struct error_text {
     cudaError_t code;

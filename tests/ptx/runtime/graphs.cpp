@@ -8,9 +8,7 @@
 #include <memory>
 #include <vector>
 
-namespace ptx::runtime {
-
-namespace {
+namespace ptx::runtime { namespace {
 
 /// Whether all steps come before what this stream would do next.
 bool is_joined(const capture& it, std::vector<std::size_t> open) {

@@ -7,9 +7,7 @@
 #include <cstring>
 #include <vector>
 
-namespace ptx::runtime {
-
-namespace {
+namespace ptx::runtime { namespace {
 
 struct call_configuration {
     dim3 grid, threads;

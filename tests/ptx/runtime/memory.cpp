@@ -9,9 +9,7 @@
 #include <string>
 #include <string_view>
 
-namespace ptx::runtime {
-
-namespace {
+namespace ptx::runtime { namespace {
 
 allocation* device_range(const void* at, std::size_t bytes) {
     return state().memory.find(reinterpret_cast<std::uint64_t>(at), bytes);

@@ -39,7 +39,7 @@ struct bit_flip_options {
 
 }  // namespace mp
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Bits that an element has: a number of 4 bits has no more, though it takes a byte.
 template <class Value>
@@ -87,9 +87,9 @@ void choose_bits(element_uniforms random, double probability, int first, int las
     }
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// Flips these bits of a range of numbers; again, and the range is as before.
 ///
@@ -174,4 +174,4 @@ std::vector<bit_flip> flip_bits(Values&& values, const bit_flip_options& options
     return flips;
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

@@ -15,7 +15,7 @@
 #include <string_view>
 #include <vector>
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// Counts of errors (magnitudes) in sixteen bins to each power of two, from (1 + k/16) 2^e to (1 + (k+1)/16) 2^e; a
 /// quantile is so never less than the true one, and at most a sixteenth more.
@@ -142,4 +142,4 @@ private:
     return text + ", max " + detail::short_text(errors.largest());
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

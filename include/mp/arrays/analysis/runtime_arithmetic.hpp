@@ -16,15 +16,15 @@
 #include <string_view>
 #include <type_traits>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// A contiguous range of doubles.
 template <class Range>
 concept double_range = contiguous<Range> && std::same_as<std::remove_cv_t<contiguous_element<Range>>, double>;
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// + - * / fma and sqrt in a runtime_format. Every result is the exact one of the operands rounded once, in every
 /// direction, for every precision and whatever doubles the operands are: where rounding the double would round twice, it
@@ -122,4 +122,4 @@ private:
     detail::runtime_rounding rounding_;
 };
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

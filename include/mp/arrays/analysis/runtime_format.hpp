@@ -33,7 +33,7 @@ struct runtime_format {
 
 }  // namespace mp
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// A runtime_format as rounding wants it.
 struct runtime_rounding {
@@ -131,9 +131,9 @@ inline double round_double(double x, const runtime_rounding& r, std::uint32_t ra
     return round_exactly(unpack<formats::binary64>(bits), r, random);
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// The format of a type: half, bfloat16, float ... Formats whose largest number is not (2 - 2^(1 - precision)) 2^emax, such
 /// as float8_e4m3fn, have none.
@@ -149,4 +149,4 @@ template <number Value>
     return result;
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

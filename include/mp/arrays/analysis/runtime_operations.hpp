@@ -9,7 +9,7 @@
 
 #include <cstdint>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Whether all are finite and no zeros; then they have exact values.
 template <class... Number>
@@ -113,4 +113,4 @@ inline double runtime_fma(double a, double b, double c, const runtime_rounding& 
     return runtime_add::apply(finite_product ? 1.0 : double_multiply(kind_of(a), kind_of(b)), c, r, random);
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <string>
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 template <class Reference>
 class tracked;
@@ -214,4 +214,4 @@ inline tracked<double> error_tracker::operator()(double x) {
            " NaN; relative errors: " + to_string(tracker.relative_errors());
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

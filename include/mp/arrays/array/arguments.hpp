@@ -17,7 +17,7 @@
 #include <string_view>
 #include <type_traits>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Numbers that the functions of arrays calculate with: float, and reduced ones.
 template <class Range>
@@ -90,4 +90,4 @@ MP_ALWAYS_INLINE instruction_set check_elementwise(std::string_view function, co
     return isa;
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

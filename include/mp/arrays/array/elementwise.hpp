@@ -7,7 +7,7 @@
 #include <mp/arrays/array/kernels/arithmetic.hpp>
 #include <mp/arrays/array/kernels/selection.hpp>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Fewest elements of a cheap operation that are worth a thread.
 inline constexpr std::size_t elementwise_grain = 1 << 16;
@@ -74,9 +74,9 @@ MP_ALWAYS_INLINE void unary_arithmetic(std::string_view function, const cpu& exe
     }
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// out[i] = a[i] + b[i], and so on, each with the bits of the scalar operator of the type: the exact result
 /// rounded once to nearest even, with gradual underflow, whatever the instructions, the number of threads and
@@ -207,4 +207,4 @@ void sqrt(cpu exec, const X& x, Out&& out) {
     detail::unary_arithmetic<detail::sqrt_operation>("mp::sqrt", exec, x, out);
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

@@ -23,7 +23,7 @@
 #include <cstddef>
 #include <cstring>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// The strides of views that are walked along the lines of one of them.
 struct vector_walk {
@@ -301,4 +301,4 @@ void for_each_float(cpu exec, Function f, matrix_view<Out> out, matrix_view<cons
         out, in...);
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

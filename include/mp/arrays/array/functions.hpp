@@ -7,7 +7,7 @@
 #include <mp/arrays/array/kernels/functions.hpp>
 #include <mp/arrays/array/sigmoid.hpp>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Fewest elements of a function that are worth a thread.
 inline constexpr std::size_t function_grain = 1 << 14;
@@ -25,9 +25,9 @@ MP_ALWAYS_INLINE void map_function(std::string_view function, const cpu& exec, c
     map_chunks(exec, function_grain, function_kernel<Function, value>(isa), target, input.values.data());
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// out[i] = mp::exp(x[i]), and so on, each with the bits of the function of one number in <mp/math.hpp>:
 /// correctly rounded to nearest even for formats of up to 16 bits, whatever the instructions, the number of
@@ -60,4 +60,4 @@ void sigmoid(cpu exec, const X& x, Out&& out) {
     detail::map_function<detail::logistic_function>("mp::sigmoid", exec, x, out);
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

@@ -15,7 +15,7 @@
 #include <atomic>
 #include <cstddef>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Between sums that are added to the same memory: compilers that may reassociate them keep their order.
 MP_ALWAYS_INLINE void keep_order() {
@@ -115,4 +115,4 @@ private:
     std::atomic<std::size_t> taken_ = 0;
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -18,7 +18,7 @@ enum class summation : unsigned char {
 
 }  // namespace mp
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 template <array_range Range>
 void check_reduced_range(std::string_view function, std::string_view name, const Range& range) {
@@ -80,9 +80,9 @@ float rounded_sum(cpu exec, instruction_set isa, summation how, std::size_t coun
     return result;
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// The sum of all elements, 0 if there are none; with the same bits whatever the instructions, the number of
 /// threads and the floating-point modes of the caller.
@@ -164,4 +164,4 @@ template <detail::array_range X>
     return result;
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

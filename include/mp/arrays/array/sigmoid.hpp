@@ -5,7 +5,7 @@
 
 #include <mp/numbers/format/math/exponential.hpp>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// With t = e^-|x|: 1 / (1 + t), or t / (1 + t) for negative x, which neither cancels nor overflows.
 struct fast_sigmoid : fast_function<fast_sigmoid> {
@@ -36,9 +36,9 @@ MP_HOST_DEVICE constexpr storage_of<Format> sigmoid_bits(storage_of<Format> a, C
     return round_inexact<Format>((x.negative ? power : approximate_one()) / divisor, context);
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// The logistic function 1 / (1 + e^-x): 0 and 1 at the infinities, 1/2 at zero. Correctly rounded to nearest
 /// even for formats of up to 16 bits (all arguments of half, bfloat16 and the 8-bit formats checked); for
@@ -49,4 +49,4 @@ template <class Format>
         projection{}, [](auto a, auto&& c) { return detail::sigmoid_bits<Format>(a, c); }, x.bits()));
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

@@ -12,7 +12,7 @@
 #include <memory>
 #include <span>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Elements for a dense copy of an array; uninitialised. From the executor's workspace, until the frame ends
 /// that the dispatcher has opened; on a CPU without one from the heap.
@@ -93,4 +93,4 @@ const void* queue_of(const Executor& exec) {
     }
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

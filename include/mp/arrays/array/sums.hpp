@@ -23,7 +23,7 @@
 #include <cstddef>
 #include <iterator>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// The term of a plain sum.
 struct itself {
@@ -152,4 +152,4 @@ double sum_all(cpu exec, Term term, std::ptrdiff_t rows, std::ptrdiff_t columns,
     return total.value();
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -10,7 +10,7 @@
 
 namespace mp {
 
-namespace detail::inline MP_ISA_NAMESPACE {
+namespace detail { inline namespace MP_ISA_NAMESPACE {
 
 /// The magnitudes of MXINT8 with a sign bit. A number with an exponent field of one bit is a multiple of the
 /// quantum m * 2^-6 with m up to 127: its "normal" numbers go on where the "subnormal" ones end. So the core
@@ -19,7 +19,7 @@ struct mx_int8_magnitude : finite_format<1, 6, 1> {
     static constexpr const char* name = "mx_int8";
 };
 
-}  // namespace detail::inline MP_ISA_NAMESPACE
+}}  // namespace detail
 
 /// The element of MXINT8: an 8-bit integer in two's complement that counts 64ths, so that values lie between
 /// -127/64 and 127/64 (OCP MX 1.0, section 5.3.4). The code -128, which stands for -2, is read but never
@@ -69,7 +69,7 @@ concept block_element = std::same_as<T, mx_int8> ||(
     reduced<T>&& requires { requires layout_of<typename T::format>::width <= 8; } &&
     requires { requires detail::fast_path_in<typename T::format, float>; });
 
-namespace detail::inline MP_ISA_NAMESPACE {
+namespace detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Rounding and storage of an element type.
 template <class Element>
@@ -101,6 +101,6 @@ using coding_format = typename element_coding<Element>::format;
 template <class Element>
 inline constexpr int element_width = layout_of<coding_format<Element>>::width;
 
-}  // namespace detail::inline MP_ISA_NAMESPACE
+}}  // namespace detail
 
 }  // namespace mp

@@ -45,7 +45,7 @@ struct quantize_options {
     float tensor_scale = 0;
 };
 
-namespace detail::inline MP_ISA_NAMESPACE {
+namespace detail { inline namespace MP_ISA_NAMESPACE {
 
 /// The type in which values are looked at: float where it holds them all.
 template <class Number>
@@ -327,6 +327,6 @@ exact_value largest_in(cpu exec, instruction_set isa, const block_vectors<const 
     return exact_magnitude<wide>(result);
 }
 
-}  // namespace detail::inline MP_ISA_NAMESPACE
+}}  // namespace detail
 
 }  // namespace mp

@@ -9,9 +9,7 @@
 
 #include <cstdint>
 
-namespace mp {
-
-namespace detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 template <class Scale>
 inline constexpr bool is_power_of_two_scale = is_float_exponent<typename Scale::format>;
@@ -85,6 +83,4 @@ MP_HOST_DEVICE constexpr float tensor_scale_for(const exact_value& amax) noexcep
     return bit_cast<float>(bits < smallest_normal ? smallest_normal : bits);
 }
 
-}  // namespace detail::inline MP_ISA_NAMESPACE
-
-}  // namespace mp
+}}  // namespace mp::detail

@@ -14,7 +14,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Sizes of the chunks in which a vector is worked on.
 template <int Block>
@@ -174,4 +174,4 @@ void check_block_view(std::string_view function, const std::string& name, matrix
     check_view(function, name, extent_of(view));
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -17,7 +17,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Rounds to nearest even, overflow as saturation::none, with the kernel of an instruction set, which must
 /// not be instruction_set::best (see isa_of). The arrays must not overlap.
@@ -150,4 +150,4 @@ void convert_stochastically(instruction_set isa, const From* from, To* to, std::
     }
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -17,7 +17,7 @@
 #include <cstring>
 #include <span>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Throws unless the arrays are not null while not empty, and do not overlap.
 template <class From, class To>
@@ -115,9 +115,9 @@ void convert_in_chunks(cpu exec, instruction_set isa, const From* from, To* to, 
     });
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Pairs for which convert_array_streaming is made: what large arrays are converted from and to.
 template <class From, class To>
@@ -161,9 +161,9 @@ void with_checked_arrays(cpu exec, const Source& from, Target&& to, Convert conv
             source.size());
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// Converts an array of numbers to another type, element by element: to[i] = round_to<To>(from[i], p), with
 /// the same bits whatever the instructions and the number of threads, and whatever rounding direction and
@@ -281,9 +281,9 @@ std::span<To> convert_in_place(cpu exec, Range&& numbers, projection p = {}) {
     return {reinterpret_cast<To*>(source.data()), source.size()};
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Throws unless both views are sound, have the same shape, and lie in memory apart.
 inline void check_matrices(std::string_view function, const view_extent& from, const view_extent& to) {
@@ -327,9 +327,9 @@ void convert_transposing(instruction_set isa, const From* from, std::ptrdiff_t f
     }
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// Converts a matrix, element by element, as the function for arrays does. The views may have different
 /// leading dimensions and storage orders; padding is neither read nor written.
@@ -381,4 +381,4 @@ void convert(cpu exec, matrix_view<From> from, matrix_view<To> to, projection p 
         });
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

@@ -15,7 +15,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// The exact values of up to a chunk of elements of one vector, as doubles; NaN where the scale is.
 template <class BlockScaled>
@@ -95,9 +95,9 @@ void check_dequantize(std::string_view function, cpu exec, const BlockScaled& fr
                       from.columns());
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// Writes the values of a block-scaled matrix: the exact product of element, block scale and tensor scale,
 /// rounded once as the projection says. To float, and to anything that holds them, values are exact except
@@ -178,7 +178,7 @@ void dequantize(cpu exec, const block_scaled<Element, Block, Scale>& from, Targe
                from.rows() == 1 ? row_major(target.data(), 1, size) : row_major(target.data(), size, 1), p);
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp
 
 namespace mp {
 
@@ -215,7 +215,7 @@ struct quantization_report {
 
 }  // namespace mp
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// Compares a quantised matrix with what it was made from. The same result for every number of threads.
 /// Errors as for dequantize.
@@ -282,4 +282,4 @@ template <class Value, block_element Element, int Block, reduced Scale>
     return result;
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

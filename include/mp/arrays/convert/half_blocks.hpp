@@ -18,7 +18,7 @@
 #define MP_HAS_HALF_BLOCKS 0
 #endif
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 #if MP_HARDWARE_F16C
 
@@ -159,4 +159,4 @@ void widen_half_block(const std::uint16_t* from, float* to) noexcept {
 
 #endif
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -6,7 +6,7 @@
 #include <mp/base/contiguous.hpp>
 #include <mp/numbers/format/basic_float.hpp>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// A contiguous range of numbers.
 template <class Range>
@@ -17,4 +17,4 @@ template <class Range>
 concept writable_number_range =
     contiguous<Range> && number<contiguous_element<Range>> && !std::is_const_v<contiguous_element<Range>>;
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

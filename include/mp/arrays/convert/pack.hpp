@@ -10,7 +10,7 @@
 
 #include <algorithm>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Numbers that are on their way at a time; a multiple of a group.
 inline constexpr std::size_t pack_block = 256;
@@ -92,9 +92,9 @@ void check_packed(std::string_view function, std::size_t from_size, std::span<Fr
     check_memory(function, from_bytes, to_bytes);
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// Converts an array of any numbers to packed ones: to[i] = round_to<To>(from[i], p), with the same bits for
 /// every number of threads. `To` need not be named: it is what the target holds. A packed_array is passed by
@@ -188,4 +188,4 @@ void unpack(cpu exec, const packed_array<From>& from, Target&& to, projection p 
     unpack(exec, from.view(), to, p);
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

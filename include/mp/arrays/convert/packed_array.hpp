@@ -18,7 +18,7 @@
 #include <span>
 #include <vector>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// The code in the bits [bit, bit + Width) of a stream. Reads only the bytes in which they lie.
 template <int Width>
@@ -46,9 +46,9 @@ MP_HOST_DEVICE constexpr void set_packed_code(std::byte* bytes, std::size_t bit,
     }
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// A number that can be packed: one of fewer than 8 bits, which would waste part of a byte.
 template <class T>
@@ -62,7 +62,7 @@ template <packable T>
     return count / 8 * width + (count % 8 * width + 7) / 8;
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp
 
 namespace mp {
 

@@ -16,7 +16,7 @@
 #include <cstdint>
 #include <cstring>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Elements of a block.
 inline constexpr std::size_t convert_block = 32;
@@ -230,4 +230,4 @@ void widen_to_float(const From* from, float* to, std::size_t count) noexcept {
     convert_nearest(from, to, count);
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -14,7 +14,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Quantises whole blocks of a contiguous vector, up to the first one that is not finite; how many these are.
 template <class BlockScaled, class Number>
@@ -151,9 +151,9 @@ private:
     }
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// Quantises a matrix: a scale for every block from the largest magnitude in it, then every value divided by
 /// its scale (exactly) and rounded once to an element. The same bits for every number of threads and every
@@ -247,4 +247,4 @@ template <class BlockScaled, detail::number_range Source>
         exec, row_major(source.data(), 1, static_cast<std::ptrdiff_t>(source.size())), options);
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

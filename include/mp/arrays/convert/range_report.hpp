@@ -73,7 +73,7 @@ struct range_report {
 
 }  // namespace mp
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// The finite magnitude of a value, 0 for infinities and NaNs.
 template <number Source>
@@ -244,9 +244,9 @@ range_report report_parts(cpu exec, std::size_t count, Function f) {
     return total;
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// Looks once over an array of numbers and reports what the target format would do to them.
 ///
@@ -306,4 +306,4 @@ range_report convert_and_report(cpu exec, const Source& from, To&& to, projectio
         });
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

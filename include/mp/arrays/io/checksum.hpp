@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// The cyclic redundancy check of 64 bits that .xz files end with (CRC-64/XZ: the polynomial of ECMA-182,
 /// reflected, all ones before and after), of bytes that come part by part. It tells every change of one or
@@ -96,4 +96,4 @@ inline std::string checksum_text(std::uint64_t checksum) {
     return text;
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -15,7 +15,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Text of which every byte can be shown in a line: control characters and quotes as \xNN, and not more than
 /// the first 60 bytes.
@@ -213,4 +213,4 @@ private:
     std::string unquoted_;
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

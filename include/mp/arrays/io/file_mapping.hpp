@@ -24,7 +24,7 @@
 #define MP_POSIX_FILES 0
 #endif
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Throws file_error: "<path>: <what>: <the system's reason>".
 [[noreturn]] inline void throw_file(const std::string& path, std::string_view what, int reason = 0) {
@@ -91,4 +91,4 @@ private:
     std::vector<std::byte> read_;
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -14,7 +14,7 @@
 #include <string_view>
 #include <utility>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Brings the name of a file to the disk, where there is such a thing.
 inline void sync_folder(const std::string& path) noexcept {
@@ -101,4 +101,4 @@ private:
     std::FILE* file_ = nullptr;
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -35,7 +35,7 @@
 #include <variant>
 #include <vector>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// A type of ggml: its number and name, elements of a block, and bytes of one.
 struct gguf_type {
@@ -76,9 +76,9 @@ constexpr std::string_view gguf_name_of() {
     return {};
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// The value of a pair of a GGUF file. Arrays are passed over, and have their number of elements here.
 struct gguf_array {
@@ -364,4 +364,4 @@ private:
     std::map<std::string, gguf_value, std::less<>> metadata_;
 };
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

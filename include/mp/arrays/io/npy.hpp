@@ -33,7 +33,7 @@
 #include <utility>
 #include <vector>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// The descr that NumPy and ml_dtypes write for a type, without its order of bytes.
 template <tensor_element Value>
@@ -162,9 +162,9 @@ private:
     std::string_view rest_;
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// A .npy file, mapped into memory as long as the object lives.
 ///
@@ -354,4 +354,4 @@ void save_npy(const std::string& path, matrix_view<Value> values) {
     save_npy(path, std::span<const std::remove_const_t<Value>>(values.data, rows * columns), {rows, columns});
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

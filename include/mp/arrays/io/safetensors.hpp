@@ -32,7 +32,7 @@
 #include <utility>
 #include <vector>
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// An array that a file is to have.
 struct tensor_description {
@@ -248,4 +248,4 @@ template <class BlockScaled>
     return result;
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

@@ -19,7 +19,7 @@
 #include <string_view>
 #include <type_traits>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// A type whose values can be in a file: numbers of the language but long double, and the formats of this
 /// library.
@@ -95,4 +95,4 @@ matrix_view<const Value> as_rows(std::span<const Value> elements, std::span<cons
                      static_cast<std::ptrdiff_t>(columns));
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

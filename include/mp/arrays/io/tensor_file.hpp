@@ -26,7 +26,7 @@
 #include <utility>
 #include <vector>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 [[noreturn]] inline void throw_count(const std::string& path, std::string_view name, std::size_t found,
                                      std::size_t expected) {
@@ -34,9 +34,9 @@ namespace mp::detail::inline MP_ISA_NAMESPACE {
                          error_text(expected) + " were expected");
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// A file of named arrays, mapped into memory as long as the object lives: weights in the safetensors format,
 /// and checkpoints. Everything that the header says is checked before anything is believed.
@@ -267,4 +267,4 @@ private:
     std::map<std::string, std::string, std::less<>> metadata_;
 };
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

@@ -34,7 +34,7 @@
 #include <utility>
 #include <vector>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// A type of the safetensors format and its bits an element.
 struct tensor_dtype {
@@ -289,4 +289,4 @@ private:
     std::string_view rest_;
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// The text in quotes, cut off after `longest` bytes, with every byte that is not printable ASCII as \xNN: a
 /// hostile file must not write control characters into a log.
@@ -28,4 +28,4 @@ inline std::string quoted_excerpt(std::string_view text, std::size_t longest = 6
     return quoted.append(cut ? "...'" : "'");
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

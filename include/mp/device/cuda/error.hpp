@@ -35,7 +35,7 @@ private:
 
 }  // namespace mp
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// Throws cuda_error unless `status` is cudaSuccess:
 ///
@@ -44,4 +44,4 @@ inline void check_cuda(cudaError_t status, std::string_view call) {
     if (status != cudaSuccess) detail::throw_error(cuda_error(call, status));
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

@@ -108,7 +108,7 @@ private:
 
 }  // namespace mp
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 template <>
 struct graph_of<cuda_stream> {
@@ -119,4 +119,4 @@ struct graph_of<unique_cuda_stream> {
     using type = cuda_graph;
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -19,7 +19,7 @@
 #include <mutex>
 #include <string_view>
 
-namespace mp::simt::detail::inline MP_ISA_NAMESPACE {
+namespace mp::simt::detail { inline namespace MP_ISA_NAMESPACE {
 
 template <class Kernel>
 __global__ void __launch_bounds__(Kernel::threads, resident_blocks_of<Kernel>())
@@ -89,9 +89,9 @@ inline void check_launch(std::string_view function, cudaError_t status) {
     mp::detail::throw_error(cuda_error(function, status));
 }
 
-}  // namespace mp::simt::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::simt::detail
 
-namespace mp::simt::inline MP_ISA_NAMESPACE {
+namespace mp::simt { inline namespace MP_ISA_NAMESPACE {
 
 /// Enqueues a kernel: what it is made of is said at mp::simt::kernel, an example is at the launch on the
 /// host. Throws argument_error for what no device can run, and cuda_error in the name of `function` if this
@@ -151,4 +151,4 @@ void launch(std::string_view function, cuda_stream exec, const launch_size& size
     detail::check_launch(function, status);
 }
 
-}  // namespace mp::simt::inline MP_ISA_NAMESPACE
+}}  // namespace mp::simt

@@ -17,7 +17,7 @@
 #include <cstddef>
 #include <mutex>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Compiled as every other kernel is, and asked what for.
 struct probe_kernel {
@@ -101,9 +101,9 @@ inline constexpr std::array<int, 4> compiled_capabilities<cuda_stream>{75, 80, 8
 template <>
 inline constexpr auto compiled_capabilities<unique_cuda_stream> = compiled_capabilities<cuda_stream>;
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// The device that is current in the calling thread, to which the stream belongs. Throws cuda_error.
 [[nodiscard]] inline int device_number(cuda_stream) {
@@ -120,4 +120,4 @@ namespace mp::inline MP_ISA_NAMESPACE {
     return known.of(device, [&] { return detail::ask_for_properties(device); });
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

@@ -37,21 +37,21 @@ struct cuda_stream {
 
 }  // namespace mp
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 template <>
 struct is_gpu_executor<cuda_stream> : std::true_type {};
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// Waits until everything enqueued on the stream so far is done, and throws cuda_error if any of it failed.
 inline void synchronize(cuda_stream exec) {
     check_cuda(cudaStreamSynchronize(exec.stream), "cudaStreamSynchronize");
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp
 
 namespace mp {
 
@@ -92,13 +92,13 @@ private:
 
 }  // namespace mp
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// An owner stands for its stream.
 template <>
 struct is_gpu_executor<unique_cuda_stream> : std::true_type {};
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
 namespace mp {
 
@@ -135,7 +135,7 @@ private:
 
 }  // namespace mp
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// Milliseconds between two marks that the device has passed, to about half a microsecond.
 [[nodiscard]] inline float milliseconds_between(const cuda_event& begin, const cuda_event& end) {
@@ -144,4 +144,4 @@ namespace mp::inline MP_ISA_NAMESPACE {
     return milliseconds;
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

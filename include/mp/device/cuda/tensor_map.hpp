@@ -17,7 +17,7 @@
 #include <cstdint>
 #include <cstring>
 
-namespace mp::simt::detail::inline MP_ISA_NAMESPACE {
+namespace mp::simt::detail { inline namespace MP_ISA_NAMESPACE {
 
 using encode_tiles_function = CUresult (*)(CUtensorMap*, CUtensorMapDataType, cuuint32_t, void*,
                                            const cuuint64_t*, const cuuint64_t*, const cuuint32_t*,
@@ -70,9 +70,9 @@ using encode_tiles_function = CUresult (*)(CUtensorMap*, CUtensorMapDataType, cu
     return map;
 }
 
-}  // namespace mp::simt::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::simt::detail
 
-namespace mp::simt::inline MP_ISA_NAMESPACE {
+namespace mp::simt { inline namespace MP_ISA_NAMESPACE {
 
 /// The map of a matrix for devices of sm_90 and later; with a workspace, which keeps maps, it is encoded once. Throws
 /// argument_error for what the unit does not take, and cuda_error where there is no driver, or none that knows the
@@ -83,4 +83,4 @@ namespace mp::simt::inline MP_ISA_NAMESPACE {
     return exec.workspace == nullptr ? encode() : exec.workspace->tensor_maps().find(tiles, encode);
 }
 
-}  // namespace mp::simt::inline MP_ISA_NAMESPACE
+}}  // namespace mp::simt

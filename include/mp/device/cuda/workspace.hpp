@@ -13,7 +13,7 @@
 #include <cstddef>
 #include <memory>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Whether work on the stream is recorded into a graph, where allocating is not allowed. Also where CUDA
 /// cannot tell.
@@ -68,7 +68,7 @@ struct executor_memory<cuda_stream> {
 template <>
 struct executor_memory<unique_cuda_stream> : executor_memory<cuda_stream> {};
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
 namespace mp {
 

@@ -20,7 +20,7 @@
 #include <string_view>
 #include <type_traits>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 template <class BlockScaled, class Value>
 struct block_dequantize_kernel {
@@ -108,9 +108,9 @@ private:
     }
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// Writes the values of a block-scaled matrix in device memory on a GPU, with the bits of mp::dequantize on
 /// the CPU: the exact product of element, block scale and tensor scale, rounded once to nearest even. `to` is
@@ -130,4 +130,4 @@ void dequantize(Executor exec, const block_scaled_span<BlockScaled>& from, matri
            detail::block_dequantize_kernel<BlockScaled, Value>{walk, from.tensor_scale});
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

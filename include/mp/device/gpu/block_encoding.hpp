@@ -16,7 +16,7 @@
 
 #include <cstdint>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// scale_code() for a finite amax that is not zero. The quotient is rounded to double before it is rounded to
 /// a scale, which is innocuous: see scale_quotient_codes() of the CPU's kernels.
@@ -127,4 +127,4 @@ private:
     }
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -22,7 +22,7 @@
 #include <string_view>
 #include <type_traits>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 template <class BlockScaled, class Value>
 struct block_quantize_kernel {
@@ -227,9 +227,9 @@ void check_quantize_options(std::string_view function, const quantize_options& o
     }
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// Quantises a matrix on a GPU, with the bits of mp::quantize on the CPU for all options: scales, elements
 /// and tensor scale, into a block_scaled_span in device memory, whose direction options.direction must be.
@@ -312,4 +312,4 @@ void quantize(Executor exec, matrix_view<Value> from, const block_scaled_span<Bl
     launch(function, exec, walk.launch(), kernel);
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

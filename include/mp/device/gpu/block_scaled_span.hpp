@@ -67,7 +67,7 @@ struct block_scaled_span {
     }
 };
 
-namespace detail::inline MP_ISA_NAMESPACE {
+namespace detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Checks a span, which is called `name`, that belongs to a matrix of rows x columns.
 template <class BlockScaled>
@@ -96,6 +96,6 @@ void check_block_span(std::string_view function, const std::string& name,
     }
 }
 
-}  // namespace detail::inline MP_ISA_NAMESPACE
+}}  // namespace detail
 
 }  // namespace mp

@@ -16,7 +16,7 @@
 #include <cstdint>
 #include <type_traits>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Neighbouring elements of a lane: 16 bytes, and at most 8 of them.
 template <class Value>
@@ -85,4 +85,4 @@ struct block_vector_walk {
     }
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

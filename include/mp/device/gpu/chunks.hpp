@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <type_traits>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Neighbouring elements that are loaded and stored together.
 template <class Value, int Count>
@@ -82,4 +82,4 @@ inline constexpr int chunks_in_flight = 4;
 /// thread.
 inline constexpr std::size_t most_blocks = std::size_t{1} << 30;
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -15,7 +15,7 @@
 #include <span>
 #include <string_view>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Parts into which the rows are divided, and the rows of each: by the number of rows alone.
 [[nodiscard]] constexpr std::ptrdiff_t column_sum_parts(std::ptrdiff_t rows) {
@@ -149,4 +149,4 @@ void launch_column_totals(std::string_view function, const Executor& exec, const
         column_totals_kernel<Result>{parts + sum * count * columns, results.data(), columns, count, divisor});
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -32,7 +32,7 @@ struct gpu_conversion {
 
 }  // namespace mp
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// The arrays of a conversion; for stochastic rounding also the number of the first element among all.
 template <class From, class To, class Conversion>
@@ -176,9 +176,9 @@ std::uint64_t check_array_pairs(std::string_view function, std::span<Item> list)
     return elements;
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// Converts an array of numbers in device memory to another type, element by element: the bits of mp::convert
 /// on a CPU, NaN included.
@@ -286,4 +286,4 @@ void convert_stochastic(const Executor& exec, const List& arrays, std::uint64_t 
         });
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

@@ -13,7 +13,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// The executor itself, or the one that an owner of a stream stands for.
 template <gpu_executor Executor>
@@ -61,4 +61,4 @@ private:
     std::shared_ptr<Value> memory_;
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -42,7 +42,7 @@ concept gpu_gemm_output = !std::is_const_v<Value> && (reduced<Value> || std::sam
 
 }  // namespace mp
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// The plan with the kernel that is taken where wgmma does not take the matrices.
 template <class Input>
@@ -191,9 +191,9 @@ void run_plan(const Executor& exec, const gpu_gemm_plan& plan, float alpha, matr
     }
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// Decides how mp::gemm computes products of this shape on the executor's device: see plan_gemm above.
 ///
@@ -348,4 +348,4 @@ void gemm_batched(const Executor& exec, std::ptrdiff_t count, float alpha, matri
                          alpha, a, b, beta, c, epilogue);
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

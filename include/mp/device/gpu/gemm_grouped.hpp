@@ -28,7 +28,7 @@
 #include <string_view>
 #include <type_traits>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Throws for a device without the instructions, and gives its properties.
 template <gpu_gemm_kernel Asked, class A, class B, class Epilogue, class Executor>
@@ -181,9 +181,9 @@ inline void check_row_major_groups(std::string_view function, std::string_view n
                    "must be row_major: on GPUs groups are of its rows");
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// mp::gemm_grouped_m on a GPU: offsets, too, are in device memory, so that nothing waits for the host. One kernel, whose blocks
 /// find their group by themselves; each group has the bits of mp::gemm on a GPU. Offsets that decrease or lie outside of a are
@@ -278,4 +278,4 @@ void gemm_grouped_k(const Executor& exec, float alpha, matrix_view<A> a, matrix_
     }
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

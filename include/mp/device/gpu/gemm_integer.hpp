@@ -32,7 +32,7 @@ inline constexpr int epilogue_instructions<detail::integer_scale> = epilogue_ins
 
 }  // namespace mp
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// A product of integers behind its checks, into a row-major C. The sums are exact, so the kernels have the same bits.
 template <gpu_gemm_kernel Asked, class Executor, class Output, class Epilogue>
@@ -88,9 +88,9 @@ void multiply_integers_on_gpu(const Executor& exec, float alpha, matrix_view<A> 
     }
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// The matrix product c = alpha * a b + beta * c of 8-bit integers in 32 bits on a GPU, in its tensor cores (mma.sync, from sm_80
 /// on, and wgmma in code for sm_90a): the results of mp::gemm(cpu, ...) of integers, exact, and modulo 2^32 where they do not fit.
@@ -121,4 +121,4 @@ void gemm(const Executor& exec, float alpha, matrix_view<A> a, matrix_view<B> b,
     detail::multiply_integers_on_gpu<Kernel>(exec, alpha, a, b, beta, c, epilogue);
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

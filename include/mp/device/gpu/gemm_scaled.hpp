@@ -20,7 +20,7 @@
 #include <string_view>
 #include <type_traits>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Calls f.template operator()<Tile>() for the tile of mma.sync with which a scaled product is computed by a plan.
 template <class Function>
@@ -56,9 +56,9 @@ void launch_scaled_plan(std::string_view function, const Executor& exec, const g
     }
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// The product of 8-bit matrices with scales of blocks of k on a GPU, in its tensor cores: the
 /// meaning of mp::gemm_scaled on the CPU, with views of device memory, the scales' values included; matrices,
@@ -122,4 +122,4 @@ void gemm_scaled(const Executor& exec, float alpha, matrix_view<A> a, const k_bl
                         epilogue);
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

@@ -22,7 +22,7 @@
 #include <string_view>
 #include <type_traits>
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// mp::gemm_scaled_grouped_m on a GPU: offsets, scales and matrices are in device memory. The kernels are those of
 /// mp::gemm_grouped_m for 8 bits, the bits of each group those of mp::gemm_scaled on a GPU: wgmma has to be asked for.
@@ -133,4 +133,4 @@ void gemm_scaled_grouped_k(const Executor& exec, float alpha, matrix_view<A> a,
     }
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

@@ -17,7 +17,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// A function of <mp/numbers/rules/elementwise.hpp> as an object that kernels call.
 template <class Function>
@@ -150,4 +150,4 @@ void map_elements(Function /*f*/, const Executor& exec, matrix_view<To> to, matr
     map_elements_by("mp::ops", exec, elementwise_call<Function>{}, to, from...);
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

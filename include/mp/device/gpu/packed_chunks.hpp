@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <type_traits>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Neighbouring codes of a lane, `Bits` in all, a multiple of 8 and at most 64. Where that is no power of two
 /// of bytes (24 and 48, of formats of 6 bits), four lanes share three words of 4 Bits / 3: lane q holds word
@@ -79,4 +79,4 @@ struct packed_chunk {
     }
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -21,7 +21,7 @@
 #include <utility>
 #include <vector>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// A launch, or a clear, that is kept.
 template <class Executor>
@@ -62,9 +62,9 @@ private:
 template <class Executor>
 using prepared_actions = std::vector<std::shared_ptr<const prepared_action<Executor>>>;
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// The executor of a call within mp::prepare: what the call would enqueue on Executor is kept.
 template <gpu_executor Executor>
@@ -160,9 +160,9 @@ template <class Executor>
     return properties_of(exec.target());
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp
 
-namespace mp::simt::inline MP_ISA_NAMESPACE {
+namespace mp::simt { inline namespace MP_ISA_NAMESPACE {
 
 /// Keeps a launch. Throws argument_error for what no device can run.
 template <class Executor, class Kernel>
@@ -179,9 +179,9 @@ template <class Executor>
     return make_tensor_map(exec.target(), tiles);
 }
 
-}  // namespace mp::simt::inline MP_ISA_NAMESPACE
+}}  // namespace mp::simt
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 template <class Executor>
 struct is_gpu_executor<preparing_executor<Executor>> : std::true_type {};
@@ -216,4 +216,4 @@ private:
     }
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -27,7 +27,7 @@ struct gpu_properties {
 
 }  // namespace mp
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Shared memory of a multiprocessor of a capability, in bytes. (CUDA Programming Guide, "Technical Specifications per
 /// Compute Capability".)
@@ -76,9 +76,9 @@ namespace mp::detail::inline MP_ISA_NAMESPACE {
     return {capability, 1, false, capability};
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// The device of an executor; cheap, unlike its properties. A simulated GPU is one for each architecture.
 template <arch Arch>
@@ -94,9 +94,9 @@ template <arch Arch>
     return result;
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// The capabilities that the kernels for an executor are compiled for.
 template <class Executor>
@@ -104,4 +104,4 @@ inline constexpr std::array<int, 0> compiled_capabilities{};
 template <arch Arch>
 inline constexpr std::array<int, 1> compiled_capabilities<simulated_gpu<Arch>>{static_cast<int>(Arch)};
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -14,7 +14,7 @@
 #include <cstddef>
 #include <string_view>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// to[i] = the sum over r of parts[r][i] in float and in the order of the rows, over `divisor`, rounded once.
 template <class Wire, class To>
@@ -59,4 +59,4 @@ void sum_over_ranks(std::string_view name, const Executor& exec, matrix_view<con
                   parts.columns, mean ? static_cast<float>(parts.rows) : 1.0F});
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -136,11 +136,11 @@ struct block_group {
 
 }  // namespace mp::gpu
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Combines magnitudes, which are ordered as their bits are.
 struct larger_word {
     MP_HOST_DEVICE std::uint32_t operator()(std::uint32_t a, std::uint32_t b) const { return a < b ? b : a; }
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -18,7 +18,7 @@
 #include <span>
 #include <type_traits>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Neighbouring elements of a row that a thread works on together: 16 bytes of the widest format.
 template <class... Values>
@@ -156,4 +156,4 @@ void with_row_group(std::ptrdiff_t columns, Function f) {
     }
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

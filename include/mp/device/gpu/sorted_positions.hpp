@@ -20,7 +20,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// A value and where it stands.
 struct alignas(8) keyed_position {
@@ -244,4 +244,4 @@ const keyed_position* launch_sort(std::string_view function, const Executor& exe
     return from;
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

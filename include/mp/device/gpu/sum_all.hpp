@@ -16,7 +16,7 @@
 #include <cstddef>
 #include <string_view>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// The parts of a matrix, which has been transposed where sums_transposed() says so.
 struct sum_parts {
@@ -130,4 +130,4 @@ void launch_sum_all(std::string_view function, const Executor& exec, const Term&
            total_kernel{sums, result, parts.count, finish});
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -21,7 +21,7 @@
 #include <string_view>
 #include <type_traits>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// One tensor of a list.
 template <class Arrays>
@@ -208,4 +208,4 @@ inline void check_tensor_size(std::string_view function, std::string_view argume
     if (size > most_tensor_values) throw_argument(function, argument, size, "must be at most 2^40");
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -44,7 +44,7 @@ struct fragment_coordinate {
 
 }  // namespace mp::simt
 
-namespace mp::simt::inline MP_ISA_NAMESPACE {
+namespace mp::simt { inline namespace MP_ISA_NAMESPACE {
 
 /// Coordinate of the four bytes of register 0 to 3 of A.
 [[nodiscard]] MP_HOST_DEVICE constexpr fragment_coordinate mma_a_coordinate(int lane, int number) {
@@ -70,4 +70,4 @@ namespace mp::simt::inline MP_ISA_NAMESPACE {
     return {lane % 4 * 2, lane / 4 * 2};
 }
 
-}  // namespace mp::simt::inline MP_ISA_NAMESPACE
+}}  // namespace mp::simt

@@ -43,7 +43,7 @@ concept waiting_kernel = requires { requires Kernel::waits_for_dependencies; };
 
 }  // namespace mp::simt
 
-namespace mp::simt::inline MP_ISA_NAMESPACE {
+namespace mp::simt { inline namespace MP_ISA_NAMESPACE {
 
 template <class Kernel>
 [[nodiscard]] constexpr int resident_blocks_of() {
@@ -98,4 +98,4 @@ template <kernel Kernel>
     return shape_of_launch(function, size, Kernel::threads, cluster_blocks_of<Kernel>());
 }
 
-}  // namespace mp::simt::inline MP_ISA_NAMESPACE
+}}  // namespace mp::simt

@@ -26,7 +26,7 @@ struct matrix_descriptor {
 
 }  // namespace mp::simt
 
-namespace mp::simt::detail::inline MP_ISA_NAMESPACE {
+namespace mp::simt::detail { inline namespace MP_ISA_NAMESPACE {
 
 [[nodiscard]] MP_HOST_DEVICE constexpr std::uint64_t swizzle_code(int swizzle_bytes) {
     return swizzle_bytes == 128 ? 1U : swizzle_bytes == 64 ? 2U : swizzle_bytes == 32 ? 3U : 0U;
@@ -41,9 +41,9 @@ namespace mp::simt::detail::inline MP_ISA_NAMESPACE {
             static_cast<std::uint64_t>(stride_bytes / 16 & 0x3FFF) << 32 | swizzle_code(swizzle_bytes) << 62};
 }
 
-}  // namespace mp::simt::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::simt::detail
 
-namespace mp::simt::inline MP_ISA_NAMESPACE {
+namespace mp::simt { inline namespace MP_ISA_NAMESPACE {
 
 /// Coordinate of accumulator `number` of a thread of a warpgroup in the 64 rows: each warp has 16 of them, in
 /// fragments of 8 columns that follow each other, as in mma_c_coordinate.
@@ -52,4 +52,4 @@ namespace mp::simt::inline MP_ISA_NAMESPACE {
     return {thread / 32 * 16 + at.row, number / 4 * 8 + at.position};
 }
 
-}  // namespace mp::simt::inline MP_ISA_NAMESPACE
+}}  // namespace mp::simt

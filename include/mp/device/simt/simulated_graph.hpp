@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// What mp::cuda_graph is on a device, on the simulated GPU: so that tests notice what a graph takes along
 /// that a later launch should have read from memory. The executor has a recorder.
@@ -50,9 +50,9 @@ private:
     std::vector<std::unique_ptr<simt::launch_recorder::action>> actions_;
 };
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// The graph of an executor, specialised beside it.
 template <class Executor>
@@ -63,4 +63,4 @@ struct graph_of<simulated_gpu<Arch>> {
     using type = simulated_graph;
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

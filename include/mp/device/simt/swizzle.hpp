@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-namespace mp::simt::inline MP_ISA_NAMESPACE {
+namespace mp::simt { inline namespace MP_ISA_NAMESPACE {
 
 /// The offset of a byte of a tile whose rows of `RowBytes` = 16, 32, 64 or 128 bytes follow each other, with
 /// the 16-byte chunks of a row exchanged among each other: the patterns that TMA writes and wgmma reads. Its
@@ -25,4 +25,4 @@ template <int RowBytes>
     return offset ^ ((offset >> 7 & (chunks - 1)) << 4);
 }
 
-}  // namespace mp::simt::inline MP_ISA_NAMESPACE
+}}  // namespace mp::simt

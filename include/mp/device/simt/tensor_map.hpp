@@ -53,7 +53,7 @@ enum class cache_hint : std::uint64_t {
 
 }  // namespace mp::simt
 
-namespace mp::simt::inline MP_ISA_NAMESPACE {
+namespace mp::simt { inline namespace MP_ISA_NAMESPACE {
 
 /// Throws argument_error for what the unit does not take.
 inline void check_tensor_tiles(std::string_view function, const tensor_tiles& tiles) {
@@ -101,4 +101,4 @@ template <arch Arch>
     return map;
 }
 
-}  // namespace mp::simt::inline MP_ISA_NAMESPACE
+}}  // namespace mp::simt

@@ -53,7 +53,7 @@ struct error_summary {
 
 }  // namespace mp
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Gathers an error_summary element by element.
 template <number Value>
@@ -126,9 +126,9 @@ inline std::string report_line(const char* what, double max, double mean) {
     return buffer;
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// Compares an array of computed numbers with their references, element by element.
 ///
@@ -192,4 +192,4 @@ template <std::ranges::input_range Computed, std::ranges::input_range References
     return text;
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

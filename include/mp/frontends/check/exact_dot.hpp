@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// A sum of products of numbers of two formats, exact for up to 2^60 terms: a fixed-point number wide enough
 /// for the largest and the smallest product, in two's complement (Kulisch's accumulator).
@@ -95,9 +95,9 @@ private:
     bool minus_infinity_ = false;
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// The exact sum of a[i] * b[i] as a Boost rational: no rounding anywhere, whatever cancels.
 ///
@@ -136,4 +136,4 @@ template <std::ranges::random_access_range A, std::ranges::random_access_range B
     return value.negative ? bmp::cpp_rational(-result) : result;
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

@@ -39,7 +39,7 @@ concept reference_number =
 
 }  // namespace mp
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 using big_integer =
     boost::multiprecision::number<boost::multiprecision::cpp_int_backend<>, boost::multiprecision::et_off>;
@@ -178,9 +178,9 @@ inline exact_fraction difference(const exact_fraction& x, const exact_fraction& 
     return make_fraction(numerator < 0, abs(numerator), x.denominator * y.denominator, exponent);
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// The value of x as a Boost number, exactly.
 ///
@@ -233,4 +233,4 @@ template <boost_number Number, number Value>
     }
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

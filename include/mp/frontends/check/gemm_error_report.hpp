@@ -31,7 +31,7 @@ struct strided_matrix {
 
 }  // namespace mp
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// Anything with rows, columns and elements m(r, c) that are numbers: strided_matrix, mp::matrix_view, a
 /// class of your own.
@@ -42,7 +42,7 @@ concept readable_matrix = requires(const Matrix& m, std::ptrdiff_t i) {
     requires number<std::remove_cvref_t<decltype(m(i, i))>>;
 };
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp
 
 namespace mp {
 
@@ -83,7 +83,7 @@ struct gemm_error_summary {
 
 }  // namespace mp
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// The bound of Higham, "Accuracy and Stability of Numerical Algorithms", 2nd edition, lemma 3.1:
 /// gamma_n = n u / (1 - n u); infinite where n u reaches 1 and nothing is promised.
@@ -230,9 +230,9 @@ gemm_error_summary check_gemm(const A& a, const B& b, const C& computed, const g
     return result;
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// Compares a computed matrix product with the exact one: computed = alpha * a * b, element by element.
 ///
@@ -271,4 +271,4 @@ template <readable_matrix A, readable_matrix B, readable_matrix C, readable_matr
     return text;
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

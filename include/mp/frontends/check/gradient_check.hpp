@@ -28,7 +28,7 @@
 #include <utility>
 #include <vector>
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// One array of parameters, or inputs, with the gradient that is to be checked.
 struct checked_gradient {
@@ -56,7 +56,7 @@ struct checked_gradient {
     checked_gradient(const Parameter& of) : checked_gradient(of.name, of.weights, of.gradient) {}
 };
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp
 
 namespace mp {
 
@@ -89,7 +89,7 @@ struct gradient_comparison {
 
 }  // namespace mp
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// Result of check_gradients(), array by array; there is at least one.
 struct gradient_check_report {
@@ -112,9 +112,9 @@ struct gradient_check_report {
     }
 };
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Puts a value back when it goes out of scope.
 class kept_value {
@@ -233,9 +233,9 @@ gradient_comparison compare_gradient(std::string_view function, Loss& loss, cons
     return result;
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// Compares gradients with central differences of the loss, (loss(x + h) - loss(x - h)) / 2h, one element
 /// after the other: torch.autograd.gradcheck for any composition of ops, in double.
@@ -313,4 +313,4 @@ template <std::invocable Loss>
     return text;
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <cstdint>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// A finite value to 63 bits or more, with what is left over as sticky: all that rounding to any format
 /// needs.
@@ -42,9 +42,9 @@ storage_of<Format> round_fraction(const exact_fraction& x, const projection& p) 
     return round_and_pack<Format>(to_exact_value(x), p);
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// Rounds x to the format of `To` once, as the projection says, with gradual underflow.
 ///
@@ -75,4 +75,4 @@ template <number To, class Tag, class A1, class A2, class A3, class A4>
     return round_to_format<To>(value(x), p);
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

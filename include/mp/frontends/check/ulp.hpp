@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <limits>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// The exponent of one ulp of Format at |x|: the weight of the last bit of the numbers in x's binade. Below
 /// the smallest normal number it is the smallest subnormal, beyond the largest number that of the last
@@ -76,9 +76,9 @@ bool agrees_outside_range(Value x, const exact_fraction& reference) {
     return isnan(expected) ? isnan(x) : bits_of(expected) == bits_of(x);
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// The distance of a computed x from its exact reference, in ulps of x's format at the reference.
 ///
@@ -114,4 +114,4 @@ template <number Value>
     return steps_a > steps_b ? steps_a - steps_b : steps_b - steps_a;
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// Chainer's loss scaling: doubles at every iteration until the first overflow, and from then on grows by
 /// 2^(1/interval) at every clean one; between 1 and the largest half.
@@ -46,4 +46,4 @@ struct chainer_policy {
     }
 };
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// fairseq's DynamicLossScaler: backs off when the share of overflows since the last change of the scale
 /// reaches `tolerance`, and fails when that leaves the scale at min_loss_scale or below.
@@ -70,4 +70,4 @@ struct fairseq_policy {
     }
 };
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

@@ -18,7 +18,7 @@
 #include <cstddef>
 #include <string_view>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// A number in the order of versions, by the first two parts; -1 for what is none.
 constexpr long long version_number(std::string_view version) {
@@ -36,7 +36,7 @@ constexpr long long version_number(std::string_view version) {
     return parts[0] < 0 || parts[1] < 0 ? -1 : parts[0] * 100'000'000 + parts[1];
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
 namespace mp::autocast::lists {
 

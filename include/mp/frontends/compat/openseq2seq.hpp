@@ -14,7 +14,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// OpenSeq2Seq's back-off scaler: starts at its ceiling.
 struct openseq2seq_policy {
@@ -219,4 +219,4 @@ private:
     }
 };
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

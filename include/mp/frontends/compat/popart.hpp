@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// PopART's automatic loss scaling: every `update_period` iterations the scale is halved if more than
 /// `upper_share` of the gradients seen in them were large, and doubled otherwise. Large are magnitudes above
@@ -121,4 +121,4 @@ struct histogram_policy {
     }
 };
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

@@ -9,7 +9,7 @@
 
 #include <string_view>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// The precision of a region whose ops compute in this format.
 inline precision precision_of(std::string_view function, std::string_view argument, element_format format) {
@@ -26,4 +26,4 @@ inline precision precision_of(std::string_view function, std::string_view argume
     }
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

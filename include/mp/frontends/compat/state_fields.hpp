@@ -24,7 +24,7 @@
 #include <string_view>
 #include <utility>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 inline constexpr std::int64_t most_iterations = std::int64_t{1} << 62;
 inline constexpr std::int64_t largest_int32 = 2147483647;
@@ -60,4 +60,4 @@ saved_loss_scaler<Policy> validated(const foreign_fields& fields, const saved_lo
     return saved;
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -18,7 +18,7 @@
 #error "<mp/frontends/interop/openmp.hpp> needs OpenMP: -fopenmp"
 #endif
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// Runs work on OpenMP's threads; inside a parallel region, as OpenMP's rules for nested regions say.
 ///
@@ -37,4 +37,4 @@ public:
     }
 };
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

@@ -13,7 +13,7 @@
 
 #include <cstddef>
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// Runs work as tasks of an arena of oneTBB. A thread that waits for the last tasks takes up nothing else
 /// meanwhile, and tasks run to their end even where the surrounding tasks of oneTBB have been cancelled.
@@ -52,4 +52,4 @@ private:
     oneapi::tbb::task_arena* arena_ = nullptr;
 };
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

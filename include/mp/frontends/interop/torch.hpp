@@ -125,7 +125,7 @@ concept torch_tensor = requires(const T& tensor) {
 
 }  // namespace mp
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// The enumerator of PyTorch's ScalarType for elements T, as an integer; -1 where this PyTorch has none.
 template <class T, class ScalarType>
@@ -246,9 +246,9 @@ void check_torch_contiguous(std::string_view function, const Tensor& tensor) {
     }
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// The number of this library with the bits of x: mp::half of a c10::Half. To may be named; another format than that of x
 /// does not compile.
@@ -387,4 +387,4 @@ template <class T = float4_e2m1fn, torch_tensor Tensor>
     return {detail::torch_data<byte>(function, tensor), 2 * static_cast<std::size_t>(tensor.numel())};
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

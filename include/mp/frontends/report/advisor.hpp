@@ -38,7 +38,7 @@ enum class finding : unsigned char {
 
 }  // namespace mp::autocast
 
-namespace mp::autocast::inline MP_ISA_NAMESPACE {
+namespace mp::autocast { inline namespace MP_ISA_NAMESPACE {
 
 constexpr std::string_view name_of(finding what) noexcept {
     constexpr std::array<std::string_view, 6> names = {"non-finite value", "overflow",      "flush to zero",
@@ -47,7 +47,7 @@ constexpr std::string_view name_of(finding what) noexcept {
     return index < names.size() ? names[index] : "unknown";
 }
 
-}  // namespace mp::autocast::inline MP_ISA_NAMESPACE
+}}  // namespace mp::autocast
 
 namespace mp::autocast {
 
@@ -85,7 +85,7 @@ struct advisor_options {
 
 }  // namespace mp::autocast
 
-namespace mp::autocast::inline MP_ISA_NAMESPACE {
+namespace mp::autocast { inline namespace MP_ISA_NAMESPACE {
 
 /// The value of a number that the advice rests on; nothing where it has no such number.
 inline std::optional<double> number_of(const advice& it, std::string_view name) {
@@ -95,9 +95,9 @@ inline std::optional<double> number_of(const advice& it, std::string_view name) 
     return std::nullopt;
 }
 
-}  // namespace mp::autocast::inline MP_ISA_NAMESPACE
+}}  // namespace mp::autocast
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// The category in which an op was called; nothing where there are none or several.
 inline std::optional<op_category> category_in(const autocast::ledger_contents& contents,
@@ -324,9 +324,9 @@ inline std::string dimension_words(std::string_view name, std::ptrdiff_t size, s
     return std::string(name) + " = " + error_text(size) + " -> " + error_text(padded);
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::autocast::inline MP_ISA_NAMESPACE {
+namespace mp::autocast { inline namespace MP_ISA_NAMESPACE {
 
 /// What stands out in a ledger, the first value that is not finite first, then by op and argument as in the
 /// ledger:
@@ -423,4 +423,4 @@ namespace mp::autocast::inline MP_ISA_NAMESPACE {
     return text;
 }
 
-}  // namespace mp::autocast::inline MP_ISA_NAMESPACE
+}}  // namespace mp::autocast

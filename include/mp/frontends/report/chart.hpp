@@ -54,7 +54,7 @@ inline constexpr std::string_view chart_style = R"(
 
 }  // namespace mp::report
 
-namespace mp::report::inline MP_ISA_NAMESPACE {
+namespace mp::report { inline namespace MP_ISA_NAMESPACE {
 
 /// A step between ticks, 1, 2 or 5 times a power of ten times `least`, and at least `least`, that makes at
 /// most `ticks` of them.
@@ -334,4 +334,4 @@ private:
     std::string body_;
 };
 
-}  // namespace mp::report::inline MP_ISA_NAMESPACE
+}}  // namespace mp::report

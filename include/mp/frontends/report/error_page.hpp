@@ -27,7 +27,7 @@ struct named_errors {
 
 }  // namespace mp::report
 
-namespace mp::report::inline MP_ISA_NAMESPACE {
+namespace mp::report { inline namespace MP_ISA_NAMESPACE {
 
 /// How errors are distributed over their logarithms: bars of four bins, whose area is the share of values. Empty if no error
 /// is finite and not zero.
@@ -101,4 +101,4 @@ inline std::string error_page(std::string_view title, std::span<const named_erro
            html_page_end();
 }
 
-}  // namespace mp::report::inline MP_ISA_NAMESPACE
+}}  // namespace mp::report

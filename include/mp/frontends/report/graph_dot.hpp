@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// The text in double quotes, as Graphviz reads it; line breaks become its \n.
 inline std::string dot_quoted(std::string_view text) {
@@ -39,9 +39,9 @@ inline void dot_arrow(std::string& text, std::string_view from, std::string_view
         .append(";\n");
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::autocast::inline MP_ISA_NAMESPACE {
+namespace mp::autocast { inline namespace MP_ISA_NAMESPACE {
 
 /// The graph with its casts for Graphviz's `dot`: green nodes run in low precision, red ones are deny ops or
 /// lie behind them, white ones stay as they are for another reason, which is their tooltip in an SVG file.
@@ -87,4 +87,4 @@ inline std::string to_dot(std::span<const graph_node> nodes, const graph_rewrite
     return text.append("}\n");
 }
 
-}  // namespace mp::autocast::inline MP_ISA_NAMESPACE
+}}  // namespace mp::autocast

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-namespace mp::report::inline MP_ISA_NAMESPACE {
+namespace mp::report { inline namespace MP_ISA_NAMESPACE {
 
 /// Text that stands for itself in HTML, in content and between quotes. Control characters, which HTML does
 /// not allow, become the replacement character.
@@ -105,4 +105,4 @@ inline std::string html_page_end() {
     return "</main>\n</body>\n</html>\n";
 }
 
-}  // namespace mp::report::inline MP_ISA_NAMESPACE
+}}  // namespace mp::report

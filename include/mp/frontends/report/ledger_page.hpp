@@ -22,7 +22,7 @@
 #include <utility>
 #include <vector>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// A place in a picture, in percent of its width.
 inline std::string percent_of_width(double place) {
@@ -397,9 +397,9 @@ rect.bar:hover { stroke: var(--text); }
 .box.alarm { border-color: var(--overflowed); background: var(--alarm); }
 )";
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::autocast::inline MP_ISA_NAMESPACE {
+namespace mp::autocast { inline namespace MP_ISA_NAMESPACE {
 
 /// One HTML page about what casts did to the numbers of a run. For every argument of every op a bar shows the
 /// magnitudes that were cast, on a logarithmic axis, against those that the format has, with the parts that
@@ -436,4 +436,4 @@ namespace mp::autocast::inline MP_ISA_NAMESPACE {
     return ledger_page(contents_of(ledger), title);
 }
 
-}  // namespace mp::autocast::inline MP_ISA_NAMESPACE
+}}  // namespace mp::autocast

@@ -21,7 +21,7 @@
 #include <utility>
 #include <vector>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// A number of elements in at most eight characters.
 inline std::string count_text(std::uint64_t count) {
@@ -179,9 +179,9 @@ inline autocast::cast_record read_ledger_record(const csv_reader& reader) {
     return record;
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::autocast::inline MP_ISA_NAMESPACE {
+namespace mp::autocast { inline namespace MP_ISA_NAMESPACE {
 
 /// The ledger as a table for a terminal, in lines of at most 110 characters unless names are long: for every
 /// cast how many arrays were cast (and how many casts came from a cache), how many numbers, which share of
@@ -264,4 +264,4 @@ namespace mp::autocast::inline MP_ISA_NAMESPACE {
     return contents;
 }
 
-}  // namespace mp::autocast::inline MP_ISA_NAMESPACE
+}}  // namespace mp::autocast

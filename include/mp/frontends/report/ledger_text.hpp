@@ -19,7 +19,7 @@
 #include <string_view>
 #include <vector>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// The magnitudes that a format has.
 struct format_range {
@@ -141,4 +141,4 @@ inline std::string non_finite_text(const autocast::ledger_contents& contents) {
            std::string(meaning_of(contents.first_non_finite->origin));
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

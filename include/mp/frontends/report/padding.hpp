@@ -22,7 +22,7 @@ enum class operand_elements : unsigned char {
 
 }  // namespace mp::autocast
 
-namespace mp::autocast::inline MP_ISA_NAMESPACE {
+namespace mp::autocast { inline namespace MP_ISA_NAMESPACE {
 
 /// The number of which m, n and k should be multiples: 8 for 16-bit formats (DeepSpeed warns about others),
 /// 16 for float8 (Transformer Engine and torchao refuse others) and 32 for the blocks of MX formats (the
@@ -42,7 +42,7 @@ constexpr std::optional<operand_elements> operand_elements_named(std::string_vie
     return std::nullopt;
 }
 
-}  // namespace mp::autocast::inline MP_ISA_NAMESPACE
+}}  // namespace mp::autocast
 
 namespace mp::autocast {
 
@@ -58,7 +58,7 @@ struct padded_product {
 
 }  // namespace mp::autocast
 
-namespace mp::autocast::inline MP_ISA_NAMESPACE {
+namespace mp::autocast { inline namespace MP_ISA_NAMESPACE {
 
 /// The smallest sizes that are at least m, n and k and multiples of size_multiple(elements), and the share of
 /// work that they add: 0.6 for k = 10 that becomes 16. Throws argument_error for negative sizes, for sizes so
@@ -92,4 +92,4 @@ constexpr padded_product padding_advice(std::ptrdiff_t m, std::ptrdiff_t n, std:
     return result;
 }
 
-}  // namespace mp::autocast::inline MP_ISA_NAMESPACE
+}}  // namespace mp::autocast

@@ -53,7 +53,7 @@ struct replay_result {
 
 }  // namespace mp
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// A number of values, as many as are known to be affected; where a threshold lies within a bin, the part of
 /// it below the threshold as if the values were evenly spread in it.
@@ -117,9 +117,9 @@ struct no_listener {
     void operator()(const scale_event&) const noexcept {}
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// Runs a policy over a trace. In each step at scale S
 ///  - there are infinities if the largest magnitude times S exceeds the largest number of the format, or the
@@ -191,9 +191,9 @@ template <scale_policy Policy, class Listener = const detail::no_listener>
     return result;
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 inline constexpr std::array<std::string_view, 11> replay_headings{
     "policy",      "skips",    "in a row", "growths",        "back-offs",        "first scale",
@@ -220,9 +220,9 @@ inline std::vector<std::string> replay_cells(const replay_result& it) {
     return cells;
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// The results side by side, in fixed-width characters with an end of line behind each line. Underflow is "-"
 /// where the trace has no exponents.
@@ -235,4 +235,4 @@ namespace mp::inline MP_ISA_NAMESPACE {
     return detail::aligned_text(lines, [=](std::size_t column) { return column == 0 || column == last; });
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

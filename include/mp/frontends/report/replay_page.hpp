@@ -19,7 +19,7 @@
 #include <string_view>
 #include <vector>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// The axes of all charts of a page, so that they can be compared.
 struct replay_axes {
@@ -154,9 +154,9 @@ figure { margin: 0; } h3 { font-size: 14px; margin: 0; }
 figcaption { color: var(--dim); font-size: 12px; }
 )";
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// One HTML page about the replays of one trace: the scale of every policy by step, all in one chart and each
 /// in one of its own with its skipped steps, and the table of replay_table. It has everything in it and
@@ -187,4 +187,4 @@ namespace mp::inline MP_ISA_NAMESPACE {
     return html + "</div>\n" + report::html_page_end();
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

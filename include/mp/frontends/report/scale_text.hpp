@@ -10,7 +10,7 @@
 #include <cmath>
 #include <string>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// A human-readable scale: powers of two beyond 1024 as such, "2^16", other numbers with up to six digits.
 inline std::string scale_text(double scale) {
@@ -30,4 +30,4 @@ inline bool is_drawable(float scale) noexcept {
     return !is_non_finite(scale) && scale > 0.0F;
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <string>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// The path of a line that keeps its height until the next point. Where several points fall into the same
 /// column of the picture, only its first, lowest, highest and last height are drawn, which looks the same; so
@@ -100,4 +100,4 @@ private:
     int points_ = 0;
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

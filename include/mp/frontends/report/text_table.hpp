@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// The lines with their cells in columns, two spaces apart. All lines have as many cells as the first.
 ///
@@ -36,4 +36,4 @@ std::string aligned_text(const std::vector<std::vector<std::string>>& lines, IsT
     return text;
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

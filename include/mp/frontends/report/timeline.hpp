@@ -24,7 +24,7 @@
 #include <utility>
 #include <vector>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// What a mark in a timeline stands for: its class in the style sheet, its shape, which alone tells it from
 /// the others, and its words.
@@ -358,9 +358,9 @@ std::string timeline_page_of(const Events& events, std::size_t count, const scal
     return html + timeline_table(totals, extent) + report::html_page_end();
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// One HTML page about the events that a log keeps and the totals of all that it saw: the scale by iteration
 /// on a logarithmic axis, marks for infinities, NaNs, growth, back-off and limits with what happened as their
@@ -383,4 +383,4 @@ namespace mp::inline MP_ISA_NAMESPACE {
     return detail::timeline_page_of(events, events.size(), totals, title);
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

@@ -37,7 +37,7 @@ matrix_batch(matrix_view<Value>, std::ptrdiff_t) -> matrix_batch<Value>;
 
 }  // namespace mp
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Checks the matrices of a batch of at least one product.
 template <class A, class B, class C>
@@ -55,9 +55,9 @@ void check_batch(std::string_view function, std::ptrdiff_t count, const matrix_b
     }
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// c[i] = epilogue(alpha * a[i] b[i] + beta * c[i]) for i in [0, count), each as mp::gemm computes it, with
 /// the same bits. The threads share the products where there are at least as many of them as threads, and
@@ -94,4 +94,4 @@ void gemm_batched(cpu exec, std::ptrdiff_t count, float alpha, matrix_batch<A> a
     });
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

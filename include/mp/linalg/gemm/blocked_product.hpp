@@ -15,7 +15,7 @@
 #include <cstddef>
 #include <limits>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// A rectangle of C.
 struct output_tile {
@@ -363,4 +363,4 @@ inline void multiply_blocked(cpu exec, const product_task& task, gemm_workspace*
     });
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

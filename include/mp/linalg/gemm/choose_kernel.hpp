@@ -15,7 +15,7 @@
 
 #include <cstddef>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Whether vdpbf16ps does more than fused multiply-adds of floats in the same time. On AMD's processors it
 /// does twice as much; on Sapphire Rapids it was measured to do 0.6 of it.
@@ -48,4 +48,4 @@ inline const product_kernel& choose_kernel(instruction_set isa, accumulation ord
     return *MP_SELECT_TARGET(isa, portable_kernel, float_kernel);
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -17,7 +17,7 @@
 #include <algorithm>
 #include <cstddef>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Most rows for which B is read so, and fewest elements of B: others are better packed, or small.
 inline constexpr std::ptrdiff_t most_dot_rows = 16;
@@ -181,4 +181,4 @@ inline void multiply_dots(cpu exec, const product_task& task, std::ptrdiff_t ele
     });
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -21,7 +21,7 @@
 #include <string_view>
 #include <type_traits>
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// A function object that can end a matrix product: called as epilogue(value, row, column) once for every
 /// element of C, with value = alpha * (A B) + beta * C in float and the coordinate of the element, and
@@ -39,9 +39,9 @@ namespace mp::inline MP_ISA_NAMESPACE {
 template <class Function>
 concept gemm_epilogue = std::is_invocable_r_v<float, const Function&, float, std::ptrdiff_t, std::ptrdiff_t>;
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 template <class Function>
 struct activation_epilogue {
@@ -62,9 +62,9 @@ struct activation_epilogue {
     }
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// Leaves the value as it is.
 struct identity_epilogue {
@@ -101,9 +101,9 @@ enum class bias_axis {
     row,     ///< [row]: the same for products written the other way round
 };
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Throws argument_error unless there is one value per column (or row) of C.
 inline void check_epilogue_size(std::string_view name, std::size_t size, bias_axis axis, std::ptrdiff_t rows,
@@ -116,9 +116,9 @@ inline void check_epilogue_size(std::string_view name, std::size_t size, bias_ax
     }
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// Adds bias[column] or bias[row] to the value, rounded once to float. The bias is read while C is written,
 /// so the two must not overlap. Made by bias_per_column and bias_per_row.
@@ -352,4 +352,4 @@ template <gemm_epilogue First, gemm_epilogue Second>
     return {first, second};
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

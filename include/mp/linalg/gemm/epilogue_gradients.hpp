@@ -20,7 +20,7 @@
 #define MP_KERNEL_FILE <mp/linalg/gemm/kernels/gradient_runs.inl>
 #include <mp/numbers/simd/for_each_target.inl>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 template <class Function, class Value>
 void map_runs_with_operand_portably(float* values, std::ptrdiff_t stride, std::ptrdiff_t runs,
@@ -60,9 +60,9 @@ struct slope_of_function {
     }
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// Multiplies the value by the slope of an activation at an element of a matrix of C's shape. Made by dgelu and its kin.
 template <class Slope, class Value>
@@ -122,9 +122,9 @@ private:
     }
 };
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 template <class Function, class Value>
 [[nodiscard]] constexpr auto gradient_epilogue(matrix_view<Value> preactivation) {
@@ -132,9 +132,9 @@ template <class Function, class Value>
     return activation_gradient_epilogue<slope_of_function<Function>, element>{preactivation, {}};
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// Epilogue that multiplies the value by the slope of gelu_epilogue at the element of a matrix of C's shape, in any
 /// storage order (cuBLASLt's DGELU): the gradient of what store_auxiliary kept before an activation, from the product that is the
@@ -168,4 +168,4 @@ template <class Value>
     return detail::gradient_epilogue<detail::relu_function>(preactivation);
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

@@ -24,7 +24,7 @@
 #include <cstdint>
 #include <type_traits>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Raises a float that is not negative to one whose magnitude has these bits: floats without a sign are ordered as
 /// their bits are, with NaN above infinity.
@@ -85,9 +85,9 @@ struct rounding_epilogue {
     }
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// Writes the value, rounded to the matrix's type, to its place in a matrix of C's shape, and leaves it as it is.
 /// Made by store_auxiliary.
@@ -267,4 +267,4 @@ template <reduced Number>
     return {scale};
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

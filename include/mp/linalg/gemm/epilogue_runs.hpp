@@ -13,7 +13,7 @@
 #include <cstddef>
 #include <type_traits>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// values[j] += terms[j], each as a float, for `count` neighbours.
 template <class Value>
@@ -92,4 +92,4 @@ void validate_batch_epilogue(const Epilogue& epilogue, const matrix_view<C>& c) 
     validate_epilogue(epilogue, c);
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -33,7 +33,7 @@ concept gemm_output = number<Value> && !std::is_const_v<Value>;
 
 }  // namespace mp
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// The task of a row-major product, or of the transposed one, without its operands' types. The product that
 /// is computed has A's rows and B's columns as given here.
@@ -189,9 +189,9 @@ void gemm_of_packed(cpu exec, float alpha, matrix_view<A> a, const packed_b<B>& 
                  b.panels(), beta, c, epilogue, workspace);
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// The general matrix product c = epilogue(alpha * a b + beta * c), for any mix of element types.
 ///
@@ -281,4 +281,4 @@ template <gemm_input A, gemm_input B>
         .name;
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

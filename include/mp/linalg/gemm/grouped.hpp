@@ -19,7 +19,7 @@
 #include <string>
 #include <string_view>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// An epilogue of C for the product of its rows from `first` on.
 template <class Epilogue>
@@ -100,9 +100,9 @@ void check_k_groups(std::string_view function, std::ptrdiff_t groups, matrix_vie
     }
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// Grouped GEMM along m: for each group g, rows [offsets[g], offsets[g + 1]) of c =
 /// epilogue(alpha * (these rows of a) b[g] + beta * c). What a layer of a mixture of experts does with tokens that are
@@ -187,4 +187,4 @@ void gemm_grouped_k(const Executor& exec, float alpha, matrix_view<A> a, matrix_
     }
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

@@ -22,7 +22,7 @@
 #include <string>
 #include <string_view>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Checks the scales of an m-grouped product. A group may start at any row of a, so a_scales has one vector per row.
 template <class A, class B, class C>
@@ -77,9 +77,9 @@ void check_scaled_batch(std::string_view function, std::ptrdiff_t count, const m
     return {scales.values.block(0, 0, groups, scales.values.columns), scales.vectors_per_scale};
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// mp::gemm_grouped_m of 8-bit matrices with scales: each group has the bits of mp::gemm_scaled. Each row of a has its scales
 /// (a_scales.vectors_per_scale is 1); those of b's matrices lie as far apart as b_scales.stride says.
@@ -171,4 +171,4 @@ void gemm_scaled_grouped_k(const Executor& exec, float alpha, matrix_view<A> a,
     }
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

@@ -9,7 +9,7 @@
 #include <mp/linalg/gemm/product_kernel.hpp>
 #include <mp/numbers/simd/select_target.hpp>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// The function that packs panels of a B whose steps of k are the offsets, or null.
 inline pack_panels_function pack_indexed_panels_for(instruction_set isa, panel_element element) {
@@ -32,4 +32,4 @@ inline pack_rows_function pack_indexed_rows_for(instruction_set isa, const produ
     return MP_SELECT_TARGET(isa, none, pack_indexed_rows<std::uint16_t>);
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

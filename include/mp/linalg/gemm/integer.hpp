@@ -28,7 +28,7 @@ concept int8_operand = std::same_as<std::remove_const_t<Value>, std::int8_t>;
 
 }  // namespace mp
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Products of 8-bit integers are at most 2^14, so that float holds sums of as many exactly, in whatever order they are added.
 inline constexpr std::ptrdiff_t exact_float_products = 1024;
@@ -94,9 +94,9 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr std::int32_t scale_integer(std::int32_
                                      static_cast<std::uint32_t>(beta) * static_cast<std::uint32_t>(c));
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// The matrix product c = alpha * a b + beta * c of 8-bit integers in 32 bits, exact, and modulo 2^32 where it does not fit (from
 /// 131072 products on): what the matrix instructions of GPUs give.
@@ -130,4 +130,4 @@ void gemm(cpu exec, std::int32_t alpha, matrix_view<A> a, matrix_view<B> b, std:
         });
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

@@ -50,7 +50,7 @@ struct k_block_scales_batch {
     }
 };
 
-namespace detail::inline MP_ISA_NAMESPACE {
+namespace detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Scales as products read them: whichever operand they are of, a vector is a row of a or a column of b.
 struct k_scale_view {
@@ -113,5 +113,5 @@ inline void check_scaled_product(std::string_view function, const view_extent& a
                       up(b.columns, b_scales.vectors_per_scale));
 }
 
-}  // namespace detail::inline MP_ISA_NAMESPACE
+}}  // namespace detail
 }  // namespace mp

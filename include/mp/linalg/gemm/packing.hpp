@@ -17,7 +17,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Part of an operand, whose vectors are rows of A or columns of B, each along k, the dimension that is
 /// summed over. What is between the sizes and the padded ones is filled with zeros.
@@ -146,12 +146,12 @@ void widen_panels_portably(const product_operand_source& source, const operand_b
         }
     }
 }
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
 #define MP_KERNEL_FILE <mp/linalg/gemm/kernels/packing.inl>
 #include <mp/numbers/simd/for_each_target.inl>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// The function that packs rows of A for a kernel of this instruction set.
 template <class Value>
@@ -192,4 +192,4 @@ pack_panels_function widen_panels_for(instruction_set isa) {
     }
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

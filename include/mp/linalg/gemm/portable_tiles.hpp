@@ -12,7 +12,7 @@
 #include <cstring>
 #include <utility>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE::portable {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE { namespace portable {
 
 #if defined(__GNUC__) && !defined(__CUDACC__)
 typedef float four_floats __attribute__((vector_size(16)));  // NOLINT(modernize-use-using)
@@ -143,4 +143,4 @@ inline constexpr product_kernel fused_kernel = {"cpu.f32.portable_fused",
                                                 false,
                                                 {{1, &multiply_rows_fused<1>}, {4, &multiply_rows_fused<4>}}};
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE::portable
+}}}  // namespace mp::detail::portable

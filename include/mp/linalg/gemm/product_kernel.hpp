@@ -24,7 +24,7 @@ concept gemm_input = (number<Value> && !std::is_same_v<std::remove_cv_t<Value>, 
 
 }  // namespace mp
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Columns of a panel of B. The same for all kernels, so that a packed B serves any of them; the width of
 /// every tile divides it.
@@ -195,4 +195,4 @@ template <class A, class B>
 inline constexpr product_types product_types_of = {is_exact_in_bfloat16<A>, panel_element_of<B>(),
                                                    has_exact_products<A, B>};
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

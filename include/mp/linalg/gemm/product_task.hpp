@@ -11,7 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 constexpr std::ptrdiff_t divide_up(std::ptrdiff_t value, std::ptrdiff_t unit) {
     return (value + unit - 1) / unit;
@@ -94,4 +94,4 @@ private:
     }
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

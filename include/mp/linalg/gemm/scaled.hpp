@@ -23,7 +23,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Adds the sums of one block of k to those of the blocks before it: total = fma(sum, a's scale * b's
 /// scale, total), element by element. Lines of `sums` and `totals` are `stride` apart.
@@ -40,9 +40,9 @@ inline void add_scaled_block(float* totals, const float* sums, std::ptrdiff_t st
     }
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// The matrix product with scales of blocks of k:
 ///
@@ -111,4 +111,4 @@ void gemm_scaled(cpu exec, float alpha, matrix_view<A> a, const k_block_scales& 
     });
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

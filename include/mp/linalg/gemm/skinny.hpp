@@ -15,7 +15,7 @@
 #include <cstddef>
 #include <type_traits>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Most rows for which B is read so: where it comes from memory, packed or in rows that are runs of it, and packed where
 /// it is in the caches.
@@ -175,4 +175,4 @@ inline void multiply_skinny(cpu exec, const product_task& task, const direct_pro
     });
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -18,7 +18,7 @@
 #include <cstring>
 #include <type_traits>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Elements of a vector that are finished at a time.
 inline constexpr std::ptrdiff_t output_run = 256;
@@ -219,7 +219,7 @@ void apply_epilogue(const void* epilogue, const epilogue_runs& all) {
     apply_to_runs(*static_cast<const Epilogue*>(epilogue), all);
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
 #define MP_KERNEL_FILE <mp/linalg/gemm/kernels/output.inl>
 #include <mp/numbers/simd/for_each_target.inl>
@@ -228,7 +228,7 @@ void apply_epilogue(const void* epilogue, const epilogue_runs& all) {
 #define MP_KERNEL_FILE <mp/linalg/gemm/kernels/output_bfloat16.inl>
 #include <mp/numbers/simd/for_each_target.inl>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 template <class Value, class Epilogue>
 tile_output make_tile_output(instruction_set isa, Value* data, std::ptrdiff_t leading_dimension,
@@ -265,4 +265,4 @@ tile_output make_tile_output(instruction_set isa, Value* data, std::ptrdiff_t le
     return output;
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Whether two checked views share a byte that belongs to an element of both. Exact when the views have the
 /// same orientation and their vectors are the same distance apart, as blocks of one larger matrix are; in all
@@ -59,4 +59,4 @@ inline void check_product(std::string_view function, const view_extent& a, const
     check_no_overlap(function, c, "b", b);
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -51,7 +51,7 @@ private:
 
 }  // namespace mp
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// `bytes` for a product, aligned to a page: of the workspace that it was given, else of its executor's, else
 /// of `own`. Those of the executor's are given back with the frame that the caller has opened.
@@ -66,4 +66,4 @@ inline std::byte* product_memory(const cpu& exec, gemm_workspace* given, gemm_wo
     return begin + (misaligned == 0 ? 0 : page - misaligned);
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

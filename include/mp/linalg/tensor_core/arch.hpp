@@ -97,7 +97,7 @@ struct block_rule {
 
 }  // namespace mp
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 template <class Value>
 inline constexpr operand_kind operand_kind_of =
@@ -182,9 +182,9 @@ static_assert([] {
     return true;
 }());
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// The architecture whose rules are taken for this one: itself, or where nobody has published any, the one of its family that
 /// it is a variant of.
@@ -222,9 +222,9 @@ namespace mp::inline MP_ISA_NAMESPACE {
     return architecture == arch::sm_90 || modelled_arch(architecture) == arch::sm_100;
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Checks what types can tell of a product on a tensor core, and gives its rule.
 template <arch Arch, class A, class B, class Output>
@@ -252,4 +252,4 @@ constexpr block_rule checked_block_rule() {
     return rule;
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

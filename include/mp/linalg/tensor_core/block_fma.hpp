@@ -16,7 +16,7 @@
 #include <string_view>
 #include <type_traits>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// The NaN that tensor cores return. As half it is 0x7FFF.
 inline constexpr std::uint32_t tensor_core_nan = 0x7FFF'FFFFU;
@@ -283,9 +283,9 @@ constexpr void check_float8_unit(std::string_view function, std::string_view arg
     }
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// a[0] b[0] + a[1] b[1] + ... + c as the tensor cores of an architecture add one block: the bits that the
 /// GPU returns.
@@ -327,4 +327,4 @@ template <arch Arch, class A, class B, class Output>
     return detail::accumulator_from_bits<Output>(bits);
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

@@ -13,7 +13,7 @@
 #include <cstdint>
 #include <cstring>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// One block of one row of A and one panel of B.
 struct block_operands {
@@ -40,7 +40,7 @@ struct panel_task {
 using panel_function = void (*)(const panel_task& task, std::ptrdiff_t panel, std::ptrdiff_t rows,
                                 std::ptrdiff_t columns, float* sums, std::ptrdiff_t sums_stride);
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
 #define MP_TARGET every_processor
 #define MP_TARGET_NUMBER MP_TARGET_PORTABLE

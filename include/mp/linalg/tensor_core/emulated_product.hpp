@@ -17,7 +17,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Rows, columns and products for which operands are unpacked at a time.
 inline constexpr std::ptrdiff_t emulated_tile_rows = 128;
@@ -207,4 +207,4 @@ struct emulated_product {
     }
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -22,7 +22,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// A product on the model behind the checks of its operands: checks the rest, and computes a b, whose sums are of k products, in
 /// tiles by make(instruction set), an object that computes a tile.
@@ -78,9 +78,9 @@ void multiply_emulated(std::string_view function, const emulated<Arch, Accumulat
     });
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// The general matrix product c = epilogue(alpha * a b + beta * c) on the model of an architecture's tensor
 /// cores: a b has the bits that the GPU's accumulators have.
@@ -118,4 +118,4 @@ void gemm(emulated<Arch, Accumulator> exec, float alpha, matrix_view<A> a, matri
                                                           });
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

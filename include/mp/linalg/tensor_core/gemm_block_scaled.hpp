@@ -28,7 +28,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// a b on the model, where the vectors of both lie along k.
 template <arch Arch, class A, class B>
@@ -176,9 +176,9 @@ struct block_scaled_product {
     }
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// The product c = epilogue(alpha * a b + beta * c) of block-scaled matrices on the model of an architecture's tensor cores, from
 /// sm_100 on: MXFP8, MXFP6 and MXFP4, each or mixed, two of MXFP4, or two of NVFP4. The blocks of a lie along its rows, those of b
@@ -223,4 +223,4 @@ void gemm(emulated<Arch> exec, float alpha, const block_scaled<AElement, ABlock,
                              [&](instruction_set isa) { return product{&a, &b, a.columns(), isa}; });
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

@@ -19,7 +19,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 template <arch Arch>
 constexpr void check_integer_arch() {
@@ -27,9 +27,9 @@ constexpr void check_integer_arch() {
                   "mp: the tensor cores of Volta do not multiply integers: Turing's do, from sm_75 on");
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// The product of 8-bit integers as the tensor cores of an architecture compute it: see mp::gemm(cpu, ...) of integers, whose
 /// result it is.
@@ -78,4 +78,4 @@ void gemm(emulated<Arch> exec, float alpha, matrix_view<A> a, matrix_view<B> b, 
         });
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

@@ -20,7 +20,7 @@
 #include <string_view>
 #include <type_traits>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// A product on the model, and the scales of its operands.
 template <arch Arch, class A, class B>
@@ -55,9 +55,9 @@ struct emulated_scaled_product {
     }
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// The matrix product with scales of blocks of k on the model of an architecture's tensor cores: see
 /// mp::gemm_scaled(cpu, ...). The sum over each block of 128 of k has the bits that the GPU's
@@ -79,4 +79,4 @@ void gemm_scaled(emulated<Arch> exec, float alpha, matrix_view<A> a, const k_blo
         });
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

@@ -14,7 +14,7 @@
 #include <cstring>
 #include <vector>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Products of a block, and groups that have one scale each.
 inline constexpr int group_block_products = 64;
@@ -55,7 +55,7 @@ struct group_task {
     const void* context;
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
 #define MP_TARGET every_processor
 #define MP_TARGET_NUMBER MP_TARGET_PORTABLE

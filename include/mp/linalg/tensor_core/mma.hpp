@@ -14,7 +14,7 @@
 #include <string_view>
 #include <type_traits>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Throws argument_error where d shares elements with what is read while it is written.
 inline void check_result_apart(std::string_view name, const view_extent& input, const view_extent& d) {
@@ -23,9 +23,9 @@ inline void check_result_apart(std::string_view name, const view_extent& input, 
                                "; it must not, since that is read while d is written"));
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// d = a b + c as the matrix instructions of an architecture compute it, the bits that the GPU returns: for
 /// each element, blocks of as many products as the rule has (see block_fma), low k first, each with the
@@ -84,4 +84,4 @@ constexpr void mma(matrix_view<A> a, matrix_view<B> b, matrix_view<C> c, matrix_
     }
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

@@ -13,7 +13,7 @@
 #include <cstring>
 #include <vector>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Columns that a panel of B has next to each other, and that are multiplied at a time.
 inline constexpr int panel_columns = 16;
@@ -187,4 +187,4 @@ void pack_operand(instruction_set isa, const Value* data, std::ptrdiff_t vector_
     }
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -22,7 +22,7 @@
 #include <string_view>
 #include <type_traits>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 template <class Element>
 inline constexpr bool has_six_bits =
@@ -196,9 +196,9 @@ constexpr std::uint32_t scaled_block_bits(int count, const ReadA& a_at, const Sc
     }
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// The rule by which an architecture multiplies two block-scaled types (mp::mxfp8_e4m3, mp::nvfp4 ...); its `products` are zero
 /// where it has no such instruction. `known` is never `recorded`: no result of hardware is published.
@@ -256,4 +256,4 @@ template <arch Arch, int Block, class A, class B, class Scale>
                                               scale_at(b_scales), detail::bit_cast<std::uint32_t>(c)));
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

@@ -17,7 +17,7 @@
 #include <string_view>
 #include <type_traits>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// How the dispatcher hands an argument to the kernel.
 enum class adaptation : unsigned char {
@@ -227,4 +227,4 @@ private:
     Argument& argument_;
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

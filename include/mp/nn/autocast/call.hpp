@@ -18,7 +18,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 template <std::size_t Index, class Adaptor>
 struct adaptor_leaf {
@@ -265,9 +265,9 @@ constexpr auto call_and_tell(Run run, const Arguments&... arguments) {
     return run();
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::autocast::inline MP_ISA_NAMESPACE {
+namespace mp::autocast { inline namespace MP_ISA_NAMESPACE {
 
 /// Runs Op on the arguments under a policy that is known at compile time.
 ///
@@ -310,4 +310,4 @@ constexpr auto call(const Op& tag, Arguments&&... arguments) {
         arguments...);
 }
 
-}  // namespace mp::autocast::inline MP_ISA_NAMESPACE
+}}  // namespace mp::autocast

@@ -59,7 +59,7 @@ struct cached_operand {
 
 }  // namespace mp::autocast
 
-namespace mp::autocast::inline MP_ISA_NAMESPACE {
+namespace mp::autocast { inline namespace MP_ISA_NAMESPACE {
 
 /// Marks an array that an op reads, a weight for example, as one whose casts the region's cache may keep.
 /// `version` is the counter of the buffer's changes: a change without version.changed() goes unnoticed,
@@ -76,7 +76,7 @@ cached_operand<View> cached(View view, buffer_version version) {
     return {view, std::move(version)};
 }
 
-}  // namespace mp::autocast::inline MP_ISA_NAMESPACE
+}}  // namespace mp::autocast
 
 namespace mp::autocast {
 
@@ -252,11 +252,11 @@ private:
 
 }  // namespace mp::autocast
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 template <class Argument>
 inline constexpr bool is_cached_operand = false;
 template <class View>
 inline constexpr bool is_cached_operand<autocast::cached_operand<View>> = true;
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

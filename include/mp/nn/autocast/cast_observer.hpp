@@ -15,9 +15,9 @@
 #include <span>
 #include <string_view>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 struct region_decision;
-}
+}}
 
 namespace mp::autocast {
 
@@ -43,7 +43,7 @@ struct cast_target {
 
 }  // namespace mp::autocast
 
-namespace mp::autocast::inline MP_ISA_NAMESPACE {
+namespace mp::autocast { inline namespace MP_ISA_NAMESPACE {
 
 /// The facts of a format.
 template <eligible To>
@@ -57,7 +57,7 @@ constexpr cast_target cast_target_of() {
             largest + last_bit / 2.0};
 }
 
-}  // namespace mp::autocast::inline MP_ISA_NAMESPACE
+}}  // namespace mp::autocast
 
 namespace mp::autocast {
 
@@ -71,7 +71,7 @@ enum class value_origin : unsigned char {
 
 }  // namespace mp::autocast
 
-namespace mp::autocast::inline MP_ISA_NAMESPACE {
+namespace mp::autocast { inline namespace MP_ISA_NAMESPACE {
 
 constexpr std::string_view name_of(value_origin origin) noexcept {
     constexpr std::array<std::string_view, 4> names = {"argument", "cast", "kernel", "result"};
@@ -79,7 +79,7 @@ constexpr std::string_view name_of(value_origin origin) noexcept {
     return index < names.size() ? names[index] : "unknown";
 }
 
-}  // namespace mp::autocast::inline MP_ISA_NAMESPACE
+}}  // namespace mp::autocast
 
 namespace mp::autocast {
 

@@ -13,7 +13,7 @@
 #include <span>
 #include <string_view>
 
-namespace mp::autocast::inline MP_ISA_NAMESPACE {
+namespace mp::autocast { inline namespace MP_ISA_NAMESPACE {
 
 /// Adds up the time of the casts of all regions that it is given to: those of arguments before a kernel, and of
 /// results after it. Casts that come from the cache take none. It reads no numbers: its overhead is two
@@ -81,4 +81,4 @@ private:
     std::atomic<std::uint64_t> elements_ = 0;
 };
 
-}  // namespace mp::autocast::inline MP_ISA_NAMESPACE
+}}  // namespace mp::autocast

@@ -35,7 +35,7 @@ enum class op_category : unsigned char {
 
 }  // namespace mp
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// The name of a category as written in the enumeration; "unknown" for any other value.
 constexpr std::string_view name_of(op_category category) noexcept {
@@ -60,7 +60,7 @@ constexpr std::string_view name_of(op_category category) noexcept {
     return "unknown";
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp
 
 namespace mp {
 
@@ -128,7 +128,7 @@ struct fixed_string {
 
 }  // namespace mp
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Why an op is banned: its own sentence, or one that holds for every banned op.
 template <class Op>
@@ -140,4 +140,4 @@ constexpr auto banned_reason_of() {
     }
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

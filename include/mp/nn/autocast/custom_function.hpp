@@ -13,7 +13,7 @@
 #include <string_view>
 #include <utility>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Runs a function on its arguments as an op in low precision.
 template <class Function>
@@ -28,7 +28,7 @@ struct function_op {
     }
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
 namespace mp::autocast {
 

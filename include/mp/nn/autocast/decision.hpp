@@ -12,7 +12,7 @@
 #include <string>
 #include <string_view>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// The decision of a region about an op.
 struct region_decision {
@@ -129,4 +129,4 @@ inline constexpr device_kind device_of_call = device_kind::cpu;
 template <class First, class... Rest>
 inline constexpr device_kind device_of_call<First, Rest...> = device_of<First>;
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -16,7 +16,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Properties of a call in a precision and category.
 struct plan_entry {
@@ -238,9 +238,9 @@ Result call_in_region(autocast::region_policy<Overrides...>, type_list<Plans...>
     }
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::autocast::inline MP_ISA_NAMESPACE {
+namespace mp::autocast { inline namespace MP_ISA_NAMESPACE {
 
 /// Runs Op on the arguments under the policy that the calling thread's autocast region chooses: fp16 means
 /// policy<half>, bf16 means policy<bfloat16>, fp8 means fp8_hybrid, and outside of regions or in one that is
@@ -288,4 +288,4 @@ auto dispatch(const Op& tag, Arguments&&... arguments) {
     return call<region_policy<Overrides...>>(tag, arguments...);
 }
 
-}  // namespace mp::autocast::inline MP_ISA_NAMESPACE
+}}  // namespace mp::autocast

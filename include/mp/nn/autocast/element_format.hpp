@@ -48,7 +48,7 @@ enum class element_format : unsigned char {
 
 }  // namespace mp
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// The name of a format outside of the library.
 template <class Format>
@@ -77,9 +77,9 @@ inline constexpr auto element_format_names = element_names_of(formats::all{});
 
 static_assert(element_format_names.size() == static_cast<std::size_t>(element_format::boolean) + 1);
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// "float16" for element_format::f16, "bool" for element_format::boolean; "unknown" for a value that is
 /// no enumerator.
@@ -101,9 +101,9 @@ constexpr bool is_floating(element_format format) noexcept {
     return format < element_format::int8;
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 template <class Element>
 constexpr std::optional<element_format> format_of_element() {
@@ -133,7 +133,7 @@ inline std::string listed_element_formats() {
     return text;
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
 namespace mp {
 

@@ -61,7 +61,7 @@ struct explanation {
 
 }  // namespace mp::autocast
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// What an explanation says of the data in an argument, whatever becomes of it.
 struct explained_argument {
@@ -173,9 +173,9 @@ struct region_explainer<Op, type_list<Arguments...>, Overrides...> {
     }
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::autocast::inline MP_ISA_NAMESPACE {
+namespace mp::autocast { inline namespace MP_ISA_NAMESPACE {
 
 /// Says what call<Policy> does with an op on arguments of these types, numbers or views, and which rule
 /// decided. With by_region it answers for the region that the calling thread is in. Rules with conditions
@@ -224,4 +224,4 @@ explanation<sizeof...(Arguments)> explain_call(const Op&, const Arguments&... ar
     }(Policy{});
 }
 
-}  // namespace mp::autocast::inline MP_ISA_NAMESPACE
+}}  // namespace mp::autocast

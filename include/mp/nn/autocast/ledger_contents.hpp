@@ -22,11 +22,11 @@ struct ledger_contents {
 
 }  // namespace mp::autocast
 
-namespace mp::autocast::inline MP_ISA_NAMESPACE {
+namespace mp::autocast { inline namespace MP_ISA_NAMESPACE {
 
 /// Copies the ledger. Where other threads still fill it, the parts may be from different moments.
 inline ledger_contents contents_of(const cast_ledger& ledger) {
     return {ledger.casts(), ledger.inputs(), ledger.ops(), ledger.products(), ledger.first_non_finite()};
 }
 
-}  // namespace mp::autocast::inline MP_ISA_NAMESPACE
+}}  // namespace mp::autocast

@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <string_view>
 
-namespace mp::autocast::inline MP_ISA_NAMESPACE {
+namespace mp::autocast { inline namespace MP_ISA_NAMESPACE {
 
 /// Whether the whole text matches the pattern. Takes at most as many steps as the product of their lengths.
 constexpr bool matches_pattern(std::string_view pattern, std::string_view text) {
@@ -34,4 +34,4 @@ constexpr bool matches_pattern(std::string_view pattern, std::string_view text) 
     return p == pattern.size();
 }
 
-}  // namespace mp::autocast::inline MP_ISA_NAMESPACE
+}}  // namespace mp::autocast

@@ -15,7 +15,7 @@
 #include <span>
 #include <string_view>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// The observer of calls whose policy is known at compile time. It costs nothing.
 struct null_observer {
@@ -111,4 +111,4 @@ private:
     autocast::observed_call call_;
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -35,7 +35,7 @@ struct op_list {
 
 }  // namespace mp::autocast
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Less than, equal to or greater than 0 as a comes before b, is b, or comes after it. Evaluated at compile
 /// time by the compiler's own memcmp, which takes a tenth of the time of comparing string_views there: lists
@@ -46,9 +46,9 @@ constexpr int compare_names(std::string_view a, std::string_view b) {
     return order != 0 ? order : a.size() < b.size() ? -1 : a.size() > b.size() ? 1 : 0;
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::autocast::inline MP_ISA_NAMESPACE {
+namespace mp::autocast { inline namespace MP_ISA_NAMESPACE {
 
 /// Whether the rules are in the order that find_rules() searches in, without two for one op and condition.
 constexpr bool is_sorted_list(std::span<const op_rule> rules) {
@@ -88,4 +88,4 @@ constexpr op_category category_in(const op_list& list, std::string_view op) {
     return rules.empty() || !rules.front().parameter.empty() ? list.unlisted : rules.front().category;
 }
 
-}  // namespace mp::autocast::inline MP_ISA_NAMESPACE
+}}  // namespace mp::autocast

@@ -26,7 +26,7 @@ struct returning_op : Op {
 
 }  // namespace mp::autocast
 
-namespace mp::autocast::inline MP_ISA_NAMESPACE {
+namespace mp::autocast { inline namespace MP_ISA_NAMESPACE {
 
 /// The op with results of type Result under the categories full_precision_output and append_output_type.
 ///
@@ -36,9 +36,9 @@ constexpr returning_op<Result, Op> returning(const Op& tag) {
     return {tag};
 }
 
-}  // namespace mp::autocast::inline MP_ISA_NAMESPACE
+}}  // namespace mp::autocast
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// The op that a tag stands for: what returning() has wrapped, else the tag itself.
 template <class Op>
@@ -165,4 +165,4 @@ constexpr bool is_product_operand() {
     }
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

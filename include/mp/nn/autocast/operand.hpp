@@ -114,7 +114,7 @@ struct sum_operand {
 
 }  // namespace mp::autocast
 
-namespace mp::autocast::inline MP_ISA_NAMESPACE {
+namespace mp::autocast { inline namespace MP_ISA_NAMESPACE {
 
 /// Marks an argument of an op as an array that the op writes and does not read. Arrays without a mark are
 /// inputs: the kernel receives them with const elements, so a forgotten mark does not compile.
@@ -154,7 +154,7 @@ constexpr sum_operand<std::span<Element>> add_to(std::span<Element, Extent> view
     return {view, adds};
 }
 
-}  // namespace mp::autocast::inline MP_ISA_NAMESPACE
+}}  // namespace mp::autocast
 
 namespace mp::autocast {
 
@@ -165,7 +165,7 @@ struct operand_traits<sum_operand<View>> : operand_traits<View> {};
 
 }  // namespace mp::autocast
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 template <class Argument>
 using operand_of = autocast::operand_traits<std::remove_cvref_t<Argument>>;
@@ -238,4 +238,4 @@ constexpr const First& executor_among(const First& first, const Rest&...) {
     return first;
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

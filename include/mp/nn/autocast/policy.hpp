@@ -55,7 +55,7 @@ enum class decided_by : unsigned char {
 
 }  // namespace mp::autocast
 
-namespace mp::autocast::inline MP_ISA_NAMESPACE {
+namespace mp::autocast { inline namespace MP_ISA_NAMESPACE {
 
 constexpr std::string_view name_of(decided_by by) noexcept {
     switch (by) {
@@ -75,9 +75,9 @@ constexpr std::string_view name_of(decided_by by) noexcept {
     return "unknown";
 }
 
-}  // namespace mp::autocast::inline MP_ISA_NAMESPACE
+}}  // namespace mp::autocast
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// A category, and why.
 struct category_decision {
@@ -156,7 +156,7 @@ constexpr found_category find_registration() {
     }
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
 namespace mp::autocast {
 
@@ -285,11 +285,11 @@ concept allowed = op<Op> && !(Policy::enabled && category_of<Policy, Op> == op_c
 
 }  // namespace mp::autocast
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 template <class Policy>
 inline constexpr bool follows_region = false;
 template <class... Overrides>
 inline constexpr bool follows_region<autocast::region_policy<Overrides...>> = true;
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -23,7 +23,7 @@ enum class precision : unsigned char {
 
 }  // namespace mp
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// The word by which users choose a precision: "off", "fp16", "bf16" or "fp8".
 constexpr std::string_view name_of(precision value) noexcept {
@@ -64,7 +64,7 @@ inline precision precision_from_environment(const char* variable = "MP_AUTOCAST"
     return precision_from_string(text, variable);
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp
 
 namespace mp {
 
@@ -75,7 +75,7 @@ inline constexpr std::size_t device_kind_count = 2;
 
 }  // namespace mp
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 constexpr std::string_view name_of(device_kind kind) noexcept {
     return kind == device_kind::cpu ? "cpu" : kind == device_kind::cuda ? "cuda" : "unknown";
@@ -104,4 +104,4 @@ constexpr bool supports(device_kind kind, precision value, int compute_capabilit
     return false;
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

@@ -19,7 +19,7 @@
 #include <cstddef>
 #include <span>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// scale_exponent_for() of the largest finite magnitude of the values.
 template <reduced Format>
@@ -75,4 +75,4 @@ void quantise_operand(quantised_to<Format>, const cpu& /*exec*/, std::span<const
     }
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

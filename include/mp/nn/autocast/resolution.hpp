@@ -12,7 +12,7 @@
 #include <string_view>
 #include <type_traits>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Type of the input data in Argument, one of Arguments; void if there is none.
 template <class Argument, class... Arguments>
@@ -274,7 +274,7 @@ struct resolution : data_resolution_of<Policy, Op, Category, Arguments...> {
 template <class Policy, class Op, class... Arguments>
 using policy_resolution = resolution<Policy, Op, autocast::category_of<Policy, Op>, Arguments...>;
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
 namespace mp::autocast {
 

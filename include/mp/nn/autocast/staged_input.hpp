@@ -19,7 +19,7 @@
 #include <string>
 #include <type_traits>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Fills `to`, a dense array for the elements of `view` in its order, with casts of them.
 template <class Quantised, class Executor, class Argument, class Target>
@@ -205,4 +205,4 @@ private:
     const Target* cast_ = nullptr;
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -10,7 +10,7 @@
 #include <concepts>
 #include <cstddef>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 template <class Target, class Quantised, class Observer, class Executor, class View, bool ReadsOldValues>
 class argument_adaptor<adaptation::unwrap, Target, Quantised, Observer, Executor,
@@ -139,4 +139,4 @@ private:
     staging_buffer<Target> buffer_;
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -12,7 +12,7 @@
 #include <span>
 #include <type_traits>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// How, and as what type, an argument goes to the kernel. Keyed by what matters about the op and not by the op,
 /// so that ops share adaptors.
@@ -30,4 +30,4 @@ struct chosen_adaptor {
                                   std::conditional_t<by_reference, Argument, bare>>;
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -25,7 +25,7 @@ concept floating = reduced<Element> || std::floating_point<Element>;
 
 }  // namespace mp::autocast
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Whether every value of Narrow, infinities and NaN included, is a value of Wide. A finite value of Narrow
 /// is a multiple of its quantum with at most `precision` significant bits, so both being at least as fine in
@@ -100,9 +100,9 @@ struct widest<type_list<First, Rest...>> {
         typename first_that_holds<type_list<First, Rest..., float, double>, First, Rest...>::choice::type;
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::autocast::inline MP_ISA_NAMESPACE {
+namespace mp::autocast { inline namespace MP_ISA_NAMESPACE {
 
 /// The type among the floating-point ones of Elements that holds every value of all the others; float where
 /// none does, as for half and bfloat16; void where there is no floating-point type. The order of Elements
@@ -124,4 +124,4 @@ constexpr std::string_view type_name() {
     }
 }
 
-}  // namespace mp::autocast::inline MP_ISA_NAMESPACE
+}}  // namespace mp::autocast

@@ -16,7 +16,7 @@
 #include <array>
 #include <string_view>
 
-namespace mp::ops::inline MP_ISA_NAMESPACE {
+namespace mp::ops { inline namespace MP_ISA_NAMESPACE {
 
 /// Which of two functions gelu() is.
 enum class gelu_formula : unsigned char {
@@ -24,9 +24,9 @@ enum class gelu_formula : unsigned char {
     tanh    ///< x / 2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))), which is up to 5e-4 away
 };
 
-}  // namespace mp::ops::inline MP_ISA_NAMESPACE
+}}  // namespace mp::ops
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 inline void check_formula(std::string_view function, ops::gelu_formula formula) {
     if (formula > ops::gelu_formula::tanh) {
@@ -35,9 +35,9 @@ inline void check_formula(std::string_view function, ops::gelu_formula formula) 
     }
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::ops::inline MP_ISA_NAMESPACE {
+namespace mp::ops { inline namespace MP_ISA_NAMESPACE {
 
 /// Tag of gelu(): as accurate in any format as the format is, so nothing is cast.
 struct gelu_op {
@@ -211,4 +211,4 @@ void sigmoid_backward(const Executor& exec, matrix_view<Y> y, matrix_view<DY> dy
                            detail::output_view(dx));
 }
 
-}  // namespace mp::ops::inline MP_ISA_NAMESPACE
+}}  // namespace mp::ops

@@ -19,7 +19,7 @@
 #include <string_view>
 #include <utility>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Column of the largest value of a row; the first of equals. NaN counts as larger than any number.
 template <class Value>
@@ -49,9 +49,9 @@ void write_largest_columns(argmax_walk, const cpu& exec, matrix_view<const Value
         });
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::ops::inline MP_ISA_NAMESPACE {
+namespace mp::ops { inline namespace MP_ISA_NAMESPACE {
 
 /// indices[r] = the column of the largest value in row r; the first of equals, and the first NaN where there
 /// is one. values is a matrix view with at least one column, in any storage order; indices is a contiguous
@@ -102,4 +102,4 @@ double accuracy(cpu exec, matrix_view<Logit> logits, const Labels& labels) {
         detail::double_divide(static_cast<double>(right), static_cast<double>(expected.size())));
 }
 
-}  // namespace mp::ops::inline MP_ISA_NAMESPACE
+}}  // namespace mp::ops

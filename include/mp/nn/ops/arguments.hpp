@@ -20,7 +20,7 @@
 #include <string_view>
 #include <type_traits>
 
-namespace mp::ops::inline MP_ISA_NAMESPACE {
+namespace mp::ops { inline namespace MP_ISA_NAMESPACE {
 
 /// The type of mp::ops::absent.
 struct absent_t {};
@@ -36,9 +36,9 @@ template <class Element>
 concept element =
     autocast::eligible<std::remove_const_t<Element>> || std::same_as<std::remove_const_t<Element>, double>;
 
-}  // namespace mp::ops::inline MP_ISA_NAMESPACE
+}}  // namespace mp::ops
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 template <class Argument>
 inline constexpr bool is_matrix_result = false;
@@ -55,9 +55,9 @@ inline constexpr bool is_matrix_argument<matrix_view<Element>> = true;
 template <ops::element Element>
 inline constexpr bool is_matrix_argument<autocast::cached_operand<matrix_view<Element>>> = true;
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::ops::inline MP_ISA_NAMESPACE {
+namespace mp::ops { inline namespace MP_ISA_NAMESPACE {
 
 /// A matrix that an op reads: a view, or mp::autocast::cached(view, version) for weights whose cast to the
 /// low precision of a region is to be kept.
@@ -68,9 +68,9 @@ concept matrix_argument = detail::is_matrix_argument<Argument>;
 template <class Argument>
 concept matrix_result = detail::is_matrix_result<Argument>;
 
-}  // namespace mp::ops::inline MP_ISA_NAMESPACE
+}}  // namespace mp::ops
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// A read-only view of an operand that the op reads: a matrix view, a contiguous range, or absent.
 template <class Element>
@@ -205,9 +205,9 @@ inline void check_separate_or_same(std::string_view function, const named_operan
     if (!same) check_separate(function, written, other);
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::ops::inline MP_ISA_NAMESPACE {
+namespace mp::ops { inline namespace MP_ISA_NAMESPACE {
 
 /// Marks an output of an op, a matrix view or a contiguous range, as a sum: the op's result is added to what
 /// is there, or replaces it where `adds` is false. For the gradients of several micro batches, of a weight
@@ -235,4 +235,4 @@ constexpr absent_t add_to(absent_t nothing, bool /*adds*/ = true) {
     return nothing;
 }
 
-}  // namespace mp::ops::inline MP_ISA_NAMESPACE
+}}  // namespace mp::ops

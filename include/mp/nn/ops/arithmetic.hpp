@@ -22,7 +22,7 @@
 #include <string_view>
 #include <type_traits>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 template <class View>
 inline constexpr bool is_matrix = false;
@@ -125,9 +125,9 @@ template <gpu_executor Executor, class Term, class... In>
 void write_gradient(const Executor& /*exec*/, Term /*term*/, ops::absent_t /*result*/,
                     matrix_view<const In>... /*in*/) {}
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::ops::inline MP_ISA_NAMESPACE {
+namespace mp::ops { inline namespace MP_ISA_NAMESPACE {
 
 /// Tag of add(): mixes arrays, so in the widest of their types.
 struct add_op {
@@ -294,4 +294,4 @@ void multiply_backward(const Executor& exec, matrix_view<A> a, const B& b, matri
                            detail::input_view(dy), detail::output_view(da), detail::output_view(db));
 }
 
-}  // namespace mp::ops::inline MP_ISA_NAMESPACE
+}}  // namespace mp::ops

@@ -19,7 +19,7 @@
 #include <string_view>
 #include <type_traits>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Names attend() and attend_backward(), which <mp/nn/ops/attention/gpu.hpp> has.
 struct attention_function {};
@@ -31,9 +31,9 @@ constexpr void check_attention_of_doubles() {
                   "mp::ops: attention with an operand of doubles has queries of doubles");
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::ops::inline MP_ISA_NAMESPACE {
+namespace mp::ops { inline namespace MP_ISA_NAMESPACE {
 
 /// Tag of scaled_dot_product_attention(): matrix products, so in the low precision of the policy. The softmax
 /// between them is in float by itself.
@@ -397,4 +397,4 @@ void scaled_dot_product_attention_backward(const Executor& exec, matrix_view<Q> 
                            detail::output_view(dv), options, statistics);
 }
 
-}  // namespace mp::ops::inline MP_ISA_NAMESPACE
+}}  // namespace mp::ops

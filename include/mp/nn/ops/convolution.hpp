@@ -23,7 +23,7 @@
 #include <string_view>
 #include <type_traits>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Elements [first, first + count) of a row that lie next to each other: in the matrix itself, or copied.
 template <class Value>
@@ -71,9 +71,9 @@ inline void check_convolution(std::string_view function, const named_operand& x,
                 "w.rows * the output positions of geometry");
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::ops::inline MP_ISA_NAMESPACE {
+namespace mp::ops { inline namespace MP_ISA_NAMESPACE {
 
 /// Tag of conv2d(): a matrix product, so in the low precision of the policy.
 struct conv2d_op {
@@ -412,4 +412,4 @@ void conv2d_backward(const Executor& exec, matrix_view<X> x, const W& w, matrix_
                            detail::output_view(db), geometry);
 }
 
-}  // namespace mp::ops::inline MP_ISA_NAMESPACE
+}}  // namespace mp::ops

@@ -23,7 +23,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Names the walk under a mask, for apply_dropout().
 struct dropout_walk {};
@@ -66,9 +66,9 @@ void check_dropout(std::string_view function, const auto& exec, const named_oper
     check_dropout_probability(function, "options.probability", options.probability);
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::ops::inline MP_ISA_NAMESPACE {
+namespace mp::ops { inline namespace MP_ISA_NAMESPACE {
 
 /// Tag of dropout(): right in any format, so nothing is cast.
 struct dropout_op {
@@ -138,4 +138,4 @@ void dropout_backward(const Executor& exec, matrix_view<DY> dy, const DX& dx,
                            options);
 }
 
-}  // namespace mp::ops::inline MP_ISA_NAMESPACE
+}}  // namespace mp::ops

@@ -27,16 +27,16 @@
 #include <string_view>
 #include <utility>
 
-namespace mp::ops::inline MP_ISA_NAMESPACE {
+namespace mp::ops { inline namespace MP_ISA_NAMESPACE {
 
 struct embedding_options {
     /// An index whose row of the table is not trained, as it only fills sequences up: its gradient is zero.
     std::optional<std::ptrdiff_t> padding_index = std::nullopt;
 };
 
-}  // namespace mp::ops::inline MP_ISA_NAMESPACE
+}}  // namespace mp::ops
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Checks that every index is a row of the table, of which `table` is the name; those in the memory of a GPU
 /// are not read.
@@ -168,9 +168,9 @@ void add_rows(table_rows, const cpu& exec, std::span<const Index> indices, matri
         });
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::ops::inline MP_ISA_NAMESPACE {
+namespace mp::ops { inline namespace MP_ISA_NAMESPACE {
 
 /// Tag of embedding(): a copy, right in any format, so nothing is cast.
 struct embedding_op {
@@ -288,4 +288,4 @@ void embedding_backward(const Executor& exec, const Indices& indices, matrix_vie
                            detail::output_view(dtable), options);
 }
 
-}  // namespace mp::ops::inline MP_ISA_NAMESPACE
+}}  // namespace mp::ops

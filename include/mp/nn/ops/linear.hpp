@@ -17,7 +17,7 @@
 #include <string_view>
 #include <type_traits>
 
-namespace mp::ops::inline MP_ISA_NAMESPACE {
+namespace mp::ops { inline namespace MP_ISA_NAMESPACE {
 
 /// What a layer applies to its result before it is rounded. The gradient of relu can be had from the layer's
 /// result; those of the others need what the layer had before the activation, which
@@ -80,9 +80,9 @@ void matmul(const Executor& exec, const A& a, const B& b, const C& c) {
                            detail::output_view(c));
 }
 
-}  // namespace mp::ops::inline MP_ISA_NAMESPACE
+}}  // namespace mp::ops
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// An activation that is chosen at run time, so that a product is compiled once for all of them: smooth ones
 /// on the CPU, which take so long that choosing at each element costs nothing, and all of them on a GPU.
@@ -139,9 +139,9 @@ inline double activated_double(double value, ops::activation act) {
     }
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::ops::inline MP_ISA_NAMESPACE {
+namespace mp::ops { inline namespace MP_ISA_NAMESPACE {
 
 /// Tag of linear(): a matrix product, so in the low precision of the policy.
 struct linear_op {
@@ -249,9 +249,9 @@ void linear(const Executor& exec, matrix_view<X> x, const W& w, const Bias& b, c
                            detail::input_view(b), detail::output_view(y), act);
 }
 
-}  // namespace mp::ops::inline MP_ISA_NAMESPACE
+}}  // namespace mp::ops
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Throws unless these are operands and results of the gradients of a linear layer, of which any may be absent.
 void check_linear_backward(std::string_view function, std::string_view dx_name, const auto& exec,
@@ -283,9 +283,9 @@ void check_linear_backward(std::string_view function, std::string_view dx_name, 
     }
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::ops::inline MP_ISA_NAMESPACE {
+namespace mp::ops { inline namespace MP_ISA_NAMESPACE {
 
 /// Tag of linear_backward(): matrix products, so in the low precision of the policy.
 struct linear_backward_op {
@@ -340,4 +340,4 @@ void linear_backward(const Executor& exec, matrix_view<X> x, const W& w, matrix_
                            detail::output_view(db));
 }
 
-}  // namespace mp::ops::inline MP_ISA_NAMESPACE
+}}  // namespace mp::ops

@@ -23,7 +23,7 @@
 #include <string_view>
 #include <type_traits>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Throws unless the gradient of an activation needs what came before it.
 inline void check_smooth_activation(std::string_view function, ops::activation act) {
@@ -50,9 +50,9 @@ void activate(const Executor& exec, matrix_view<Y> y, matrix_view<const Z> z, op
     }
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::ops::inline MP_ISA_NAMESPACE {
+namespace mp::ops { inline namespace MP_ISA_NAMESPACE {
 
 /// Tag of linear_with_preactivation(): a matrix product, so in the low precision of the policy.
 struct linear_with_preactivation_op {
@@ -143,9 +143,9 @@ void linear_with_preactivation(const Executor& exec, matrix_view<X> x, const W& 
                            detail::input_view(b), detail::output_view(z), detail::output_view(y), act);
 }
 
-}  // namespace mp::ops::inline MP_ISA_NAMESPACE
+}}  // namespace mp::ops
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// The slope of an activation that is chosen at run time: see chosen_activation.
 struct chosen_slope {
@@ -173,9 +173,9 @@ auto chosen_gradient(matrix_view<const Z> z, ops::activation act) {
     return activation_gradient_epilogue<chosen_slope, Z>{z, {act}};
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::ops::inline MP_ISA_NAMESPACE {
+namespace mp::ops { inline namespace MP_ISA_NAMESPACE {
 
 /// Tag of linear_backward_with_preactivation(): matrix products, so in the low precision of the policy.
 struct linear_backward_with_preactivation_op {
@@ -245,4 +245,4 @@ void linear_backward_with_preactivation(const Executor& exec, matrix_view<X> x, 
                            detail::output_view(dz), detail::output_view(dw), detail::output_view(db), act);
 }
 
-}  // namespace mp::ops::inline MP_ISA_NAMESPACE
+}}  // namespace mp::ops

@@ -11,7 +11,7 @@
 
 #include <string_view>
 
-namespace mp::ops::inline MP_ISA_NAMESPACE {
+namespace mp::ops { inline namespace MP_ISA_NAMESPACE {
 
 /// Factors of a loss, both exact where they are powers of two.
 struct loss_factors {
@@ -22,9 +22,9 @@ struct loss_factors {
     float scale = 1.0F;
 };
 
-}  // namespace mp::ops::inline MP_ISA_NAMESPACE
+}}  // namespace mp::ops
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 inline void check_loss_factors(std::string_view function, const ops::loss_factors& factors) {
     if (!isfinite(factors.weight) || factors.weight < 0.0F) {
@@ -46,4 +46,4 @@ inline double gradient_factor(const ops::loss_factors& factors, double count) {
     return (weight * static_cast<double>(factors.scale) / count).value();
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

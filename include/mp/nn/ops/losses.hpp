@@ -25,7 +25,7 @@
 #include <string_view>
 #include <utility>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// (x - t)^2 and its slope.
 struct squared_difference {
@@ -177,9 +177,9 @@ struct regression_loss_backward {
     }
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::ops::inline MP_ISA_NAMESPACE {
+namespace mp::ops { inline namespace MP_ISA_NAMESPACE {
 
 /// Tag of mean_squared_error(): a square and a long sum, so in float.
 struct mean_squared_error_op : detail::regression_loss<mean_squared_error_op> {
@@ -319,4 +319,4 @@ void mean_absolute_error_backward(const Executor& exec, matrix_view<X> predictio
                            detail::input_view(target), detail::output_view(dprediction), factors);
 }
 
-}  // namespace mp::ops::inline MP_ISA_NAMESPACE
+}}  // namespace mp::ops

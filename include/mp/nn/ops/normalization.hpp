@@ -19,7 +19,7 @@
 #include <string_view>
 #include <type_traits>
 
-namespace mp::ops::inline MP_ISA_NAMESPACE {
+namespace mp::ops { inline namespace MP_ISA_NAMESPACE {
 
 struct normalization_options {
     /// Added to the variance or the mean square; finite and not negative. With 0 a constant row (in rms_norm
@@ -41,9 +41,9 @@ using row_statistics = basic_row_statistics<float>;
 template <class X>
 using row_statistics_of = basic_row_statistics<detail::arithmetic_type<X>>;
 
-}  // namespace mp::ops::inline MP_ISA_NAMESPACE
+}}  // namespace mp::ops
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Checks x, the options and the statistics. Saved statistics of layer_norm are two arrays or none.
 template <executor Executor>
@@ -129,9 +129,9 @@ void check_normalize_rows_backward(std::string_view function, const auto& exec, 
     }
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::ops::inline MP_ISA_NAMESPACE {
+namespace mp::ops { inline namespace MP_ISA_NAMESPACE {
 
 /// Tag of layer_norm(): sums and a root, so in float.
 struct layer_norm_op {
@@ -319,4 +319,4 @@ void rms_norm_backward(const Executor& exec, matrix_view<X> x, const Gamma& gamm
                            options, statistics);
 }
 
-}  // namespace mp::ops::inline MP_ISA_NAMESPACE
+}}  // namespace mp::ops

@@ -19,7 +19,7 @@
 #include <string>
 #include <string_view>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Calls f(row, channel, room) for every channel of every image, images on different threads, of which each has
 /// one of the rooms, if there are any.
@@ -144,9 +144,9 @@ void pool_gradient(average_of_window average, const cpu& exec, matrix_view<const
     });
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::ops::inline MP_ISA_NAMESPACE {
+namespace mp::ops { inline namespace MP_ISA_NAMESPACE {
 
 /// Tag of max_pool2d(): a choice among values, right in any format, so nothing is cast.
 struct max_pool2d_op {
@@ -296,4 +296,4 @@ void average_pool2d_backward(const Executor& exec, matrix_view<DY> dy, const DX&
                            detail::output_view(dx), geometry, over);
 }
 
-}  // namespace mp::ops::inline MP_ISA_NAMESPACE
+}}  // namespace mp::ops

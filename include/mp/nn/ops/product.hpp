@@ -16,7 +16,7 @@
 #include <cstddef>
 #include <type_traits>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// c = ending(alpha a b + beta c, row, column), a sum in ascending k and everything in double, rounded once.
 /// Where beta is 0, c is not read.
@@ -67,4 +67,4 @@ void multiply_matrices(const cpu& exec, double alpha, matrix_view<A> a, matrix_v
     }
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

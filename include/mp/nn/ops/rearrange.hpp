@@ -25,7 +25,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace mp::ops::inline MP_ISA_NAMESPACE {
+namespace mp::ops { inline namespace MP_ISA_NAMESPACE {
 
 /// Where the parts of a matrix lie.
 enum class parts_along : unsigned char {
@@ -42,9 +42,9 @@ struct permute_heads_options {
     head_layout from = head_layout::side_by_side;
 };
 
-}  // namespace mp::ops::inline MP_ISA_NAMESPACE
+}}  // namespace mp::ops
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// to = from, element by element.
 template <executor Executor, class From, class To>
@@ -125,9 +125,9 @@ void for_each_part(ops::parts_along along, matrix_view<Whole> whole, Function f,
     (visit(parts), ...);
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::ops::inline MP_ISA_NAMESPACE {
+namespace mp::ops { inline namespace MP_ISA_NAMESPACE {
 
 /// Tag of concatenate(): mixes arrays, so in the widest of their types.
 struct concatenate_op {
@@ -227,9 +227,9 @@ void split(const Executor& exec, parts_along along, matrix_view<X> x, const Part
         parts);
 }
 
-}  // namespace mp::ops::inline MP_ISA_NAMESPACE
+}}  // namespace mp::ops
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Checks x and y, of which x has the layout options.from where `forward`, else the other.
 inline void check_permute(std::string_view function, const auto& exec, const named_operand& x,
@@ -283,9 +283,9 @@ void permute(head_permutation, const cpu& exec, matrix_view<const X> x, matrix_v
                   });
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::ops::inline MP_ISA_NAMESPACE {
+namespace mp::ops { inline namespace MP_ISA_NAMESPACE {
 
 /// Tag of permute_heads(): a copy, right in any format, so nothing is cast.
 struct permute_heads_op {
@@ -356,4 +356,4 @@ void permute_heads_backward(const Executor& exec, matrix_view<DY> dy, const DX& 
                            options);
 }
 
-}  // namespace mp::ops::inline MP_ISA_NAMESPACE
+}}  // namespace mp::ops

@@ -22,7 +22,7 @@
 #include <string>
 #include <string_view>
 
-namespace mp::ops::inline MP_ISA_NAMESPACE {
+namespace mp::ops { inline namespace MP_ISA_NAMESPACE {
 
 /// What a reduction has one result for.
 enum class per : unsigned char {
@@ -30,9 +30,9 @@ enum class per : unsigned char {
     column  ///< y[c] from the elements of column c
 };
 
-}  // namespace mp::ops::inline MP_ISA_NAMESPACE
+}}  // namespace mp::ops
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Checks the array with one element per row or column of the matrix that has been checked.
 inline void check_per(std::string_view function, const named_operand& array, const named_operand& matrix,
@@ -158,9 +158,9 @@ struct reduction_backward {
     }
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::ops::inline MP_ISA_NAMESPACE {
+namespace mp::ops { inline namespace MP_ISA_NAMESPACE {
 
 /// Tag of sum(): long sums, so in float.
 struct sum_op : detail::reduction<sum_op> {
@@ -283,4 +283,4 @@ void mean_backward(const Executor& exec, const DY& dy, const DX& dx, per axis) {
     autocast::call<Policy>(mean_backward_op{}, exec, detail::input_view(dy), detail::output_view(dx), axis);
 }
 
-}  // namespace mp::ops::inline MP_ISA_NAMESPACE
+}}  // namespace mp::ops

@@ -15,7 +15,7 @@
 #include <array>
 #include <string_view>
 
-namespace mp::ops::inline MP_ISA_NAMESPACE {
+namespace mp::ops { inline namespace MP_ISA_NAMESPACE {
 
 /// Tag of relu(): right in any format, so nothing is cast.
 struct relu_op : detail::elementwise_op<relu_op, detail::relu_function> {
@@ -50,4 +50,4 @@ void relu_backward(const Executor& exec, matrix_view<Y> y, matrix_view<DY> dy, c
                            detail::output_view(dx));
 }
 
-}  // namespace mp::ops::inline MP_ISA_NAMESPACE
+}}  // namespace mp::ops

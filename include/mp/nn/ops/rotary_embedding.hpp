@@ -27,7 +27,7 @@
 #include <string_view>
 #include <vector>
 
-namespace mp::ops::inline MP_ISA_NAMESPACE {
+namespace mp::ops { inline namespace MP_ISA_NAMESPACE {
 
 /// Which elements of a head are the two coordinates that are turned by angle i.
 enum class rotary_pairing : unsigned char {
@@ -50,9 +50,9 @@ struct rotary_options {
     std::ptrdiff_t first_position = 0;
 };
 
-}  // namespace mp::ops::inline MP_ISA_NAMESPACE
+}}  // namespace mp::ops
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 inline constexpr std::ptrdiff_t most_rotary_positions = std::ptrdiff_t{1} << 24;
 
@@ -100,9 +100,9 @@ void check_angles(std::string_view function, const TokensName& tokens_name, std:
     }
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::ops::inline MP_ISA_NAMESPACE {
+namespace mp::ops { inline namespace MP_ISA_NAMESPACE {
 
 /// The cosines and sines that rotary_embedding() turns by, for callers who keep them from call to call:
 ///
@@ -180,9 +180,9 @@ using rotary_table = basic_rotary_table<float>;
 template <class X>
 using rotary_table_of = basic_rotary_table<detail::arithmetic_type<X>>;
 
-}  // namespace mp::ops::inline MP_ISA_NAMESPACE
+}}  // namespace mp::ops
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// How a call turns, and the table of the caller, if there is one.
 template <class Real>
@@ -320,9 +320,9 @@ void rotate_heads(rotary_walk walk, const cpu& exec, double direction, matrix_vi
         });
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::ops::inline MP_ISA_NAMESPACE {
+namespace mp::ops { inline namespace MP_ISA_NAMESPACE {
 
 /// Tag of rotary_embedding(): angles and products do not depend on the format, so nothing is cast.
 struct rotary_embedding_op {
@@ -423,4 +423,4 @@ void rotary_embedding_backward(cpu exec, matrix_view<DY> dy, const rotary_table_
                            detail::rotary_call<detail::arithmetic_type<DY>>{options, &table});
 }
 
-}  // namespace mp::ops::inline MP_ISA_NAMESPACE
+}}  // namespace mp::ops

@@ -18,7 +18,7 @@
 #include <cstddef>
 #include <string_view>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Room for a row of results, one of gradients and one of slopes, and what is computed from them.
 template <class Real>
@@ -108,9 +108,9 @@ void map_rows(slope_of<log_softmax_function>, const cpu& exec, matrix_view<DX> d
     });
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::ops::inline MP_ISA_NAMESPACE {
+namespace mp::ops { inline namespace MP_ISA_NAMESPACE {
 
 /// Tag of softmax(): exponentials and their sums, so in float.
 struct softmax_op : detail::rowwise_op<softmax_op, detail::softmax_function> {
@@ -200,4 +200,4 @@ void log_softmax_backward(const Executor& exec, matrix_view<Y> y, matrix_view<DY
                            detail::output_view(dx));
 }
 
-}  // namespace mp::ops::inline MP_ISA_NAMESPACE
+}}  // namespace mp::ops

@@ -21,7 +21,7 @@
 #include <string_view>
 #include <utility>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Checks the labels against the matrix of logits, which has been checked; those in the memory of a GPU can
 /// only be counted.
@@ -106,9 +106,9 @@ void cross_entropy_to(cross_entropy_rows walk, const cpu& exec, matrix_view<cons
     loss[0] = as<Loss>(cross_entropy(walk, exec, logits, labels, rows, factors, options, dlogits...));
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::ops::inline MP_ISA_NAMESPACE {
+namespace mp::ops { inline namespace MP_ISA_NAMESPACE {
 
 /// Tag of softmax_cross_entropy(): exponentials and a mean, so in float.
 struct softmax_cross_entropy_op {
@@ -363,4 +363,4 @@ detail::arithmetic_type<Logit> softmax_cross_entropy_with_gradient(
     return loss;
 }
 
-}  // namespace mp::ops::inline MP_ISA_NAMESPACE
+}}  // namespace mp::ops

@@ -23,7 +23,7 @@
 #include <string>
 #include <string_view>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Checks the arguments of y = f(x).
 template <executor Executor>
@@ -127,4 +127,4 @@ struct rowwise_backward_op : unary_backward_op<Op, Forward, gradient_from::resul
     }
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -16,7 +16,7 @@
 #include <string_view>
 #include <vector>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Memory for the means of squares of all parameters, and for what a step computes of them.
 class adafactor_memory {
@@ -79,9 +79,9 @@ private:
     std::vector<double> doubles_;
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// Adafactor (Shazeer and Stern 2018), without a first moment. Of a parameter that is a matrix of m rows and
 /// n columns (mp::parameter::rows), it keeps the means R of the rows and C of the columns of the squared
@@ -159,4 +159,4 @@ private:
     detail::adafactor_memory memory_{base::parameters()};
 };
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

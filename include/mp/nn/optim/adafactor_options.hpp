@@ -47,7 +47,7 @@ struct adafactor_options {
 
 }  // namespace mp
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Throws argument_error in the name of `function` unless all options are in range.
 inline void check_options(std::string_view function, const adafactor_options& options) {
@@ -80,4 +80,4 @@ struct optimizer_traits<adafactor_options> {
     static double largest_rate_factor(const adafactor_options& /*options*/) { return 1.0; }
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <span>
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// Adam with decoupled weight decay (Loshchilov and Hutter 2019) as torch.optim.AdamW computes it. With
 /// gradient g, weight w, means m and v, at the t-th update:
@@ -58,4 +58,4 @@ public:
     }
 };
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

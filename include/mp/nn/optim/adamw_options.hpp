@@ -51,7 +51,7 @@ struct adamw_options {
     }
 };
 
-namespace detail::inline MP_ISA_NAMESPACE {
+namespace detail { inline namespace MP_ISA_NAMESPACE {
 
 /// The largest number that an update multiplies the learning rate by: the first one has the largest
 /// correction of the mean.
@@ -145,5 +145,5 @@ struct optimizer_traits<adamw_options> {
     }
 };
 
-}  // namespace detail::inline MP_ISA_NAMESPACE
+}}  // namespace detail
 }  // namespace mp

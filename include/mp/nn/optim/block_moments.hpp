@@ -38,7 +38,7 @@ struct block_moment {
 
 }  // namespace mp
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Elements that share a scale.
 inline constexpr std::size_t moments_block = 256;
@@ -48,4 +48,4 @@ constexpr bool is_square(std::size_t state) noexcept {
     return state != 0;
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

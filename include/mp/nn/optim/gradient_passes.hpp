@@ -22,7 +22,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Calls pass(parameter, first, last), which reports on these elements of a gradient, over all gradients.
 template <class Weight, class Gradient, class Pass>
@@ -116,4 +116,4 @@ inline void clamp_gradients(cpu exec, const parameter_layout& layout,
     });
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

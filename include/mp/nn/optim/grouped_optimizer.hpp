@@ -21,7 +21,7 @@
 #include <utility>
 #include <vector>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// The options of groups, from a list of them in braces; a vector would by g++ 12 be made of a number, too.
 template <class Options>
@@ -30,9 +30,9 @@ struct option_groups {
     option_groups(std::initializer_list<Options> list) : values(list) {}
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// What the optimizers of the library have in common: groups of parameters with options, and the ways to make
 /// them and to call a step, which is derived().update(inverse scale). See optimizer_base for the types, the
@@ -279,4 +279,4 @@ private:
     std::vector<Options> options_;
 };
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <span>
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// LAMB (You et al. 2019, "Large Batch Optimization for Deep Learning: Training BERT in 76 minutes") as Apex's
 /// FusedLAMB computes it. With gradient g, weight w, means m and v of a parameter, at the t-th update:
@@ -51,4 +51,4 @@ public:
     }
 };
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <span>
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// LARS (You, Gitman and Ginsburg 2017, "Large Batch Training of Convolutional Networks"), as Apex's LARC around
 /// torch.optim.SGD computes it. With gradient g, weight w, momentum buffer b of a parameter:
@@ -41,4 +41,4 @@ public:
     }
 };
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

@@ -13,7 +13,7 @@
 #include <span>
 #include <vector>
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// What mp::lars and mp::lamb have in common: an update of an element that depends on its gradient, its weight, its
 /// state, and on the trust ratio of its parameter, by the traits of Options. A parameter is a layer in the sense of the
@@ -82,4 +82,4 @@ private:
     std::vector<double> next_ratios_ = ratios_;
 };
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

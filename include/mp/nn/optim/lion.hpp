@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <span>
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// Lion (Chen et al. 2023, "Symbolic Discovery of Optimization Algorithms"). With gradient g, weight w,
 /// momentum m:
@@ -37,4 +37,4 @@ public:
     }
 };
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

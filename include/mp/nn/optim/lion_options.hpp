@@ -46,7 +46,7 @@ struct lion_options {
     }
 };
 
-namespace detail::inline MP_ISA_NAMESPACE {
+namespace detail { inline namespace MP_ISA_NAMESPACE {
 
 template <>
 struct optimizer_traits<lion_options> {
@@ -77,5 +77,5 @@ struct optimizer_traits<lion_options> {
     }
 };
 
-}  // namespace detail::inline MP_ISA_NAMESPACE
+}}  // namespace detail
 }  // namespace mp

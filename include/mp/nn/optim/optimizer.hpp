@@ -12,7 +12,7 @@
 #include <span>
 #include <vector>
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// What mp::sgd, mp::adamw and mp::lion have in common: an update of an element that is a function of its
 /// gradient, its weight and its state, by the traits of Options. See grouped_optimizer for the options and
@@ -43,4 +43,4 @@ private:
     std::vector<coefficients> of_parameter_ = std::vector<coefficients>(base::parameters().size());
 };
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

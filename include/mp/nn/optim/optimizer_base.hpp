@@ -22,7 +22,7 @@
 #include <span>
 #include <type_traits>
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// Base of the optimizers, and of your own: derive, and call apply from step.
 ///
@@ -308,4 +308,4 @@ private:
     }
 };
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

@@ -21,7 +21,7 @@
 #include <string_view>
 #include <type_traits>
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// The gradients of an optimizer between the backward pass and the step. See optimizer_base, which adds the
 /// passes that apply an update.
@@ -284,4 +284,4 @@ private:
     }
 };
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

@@ -30,15 +30,15 @@
 #include <utility>
 #include <vector>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Storage types of optimizer state.
 template <class State>
 concept state_format = exact_in_float<State> || std::same_as<State, block_moment>;
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// The memory of an optimizer, and what can be read from it. See optimizer_base, which adds the passes.
 template <class Weight, class Gradient, class Master, class State>
@@ -477,4 +477,4 @@ private:
     }
 };
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

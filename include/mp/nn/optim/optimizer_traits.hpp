@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Specialised beside every struct of options with
 /// - `coefficients`, what the update multiplies by, and the arrays of state that its rule has:
@@ -56,4 +56,4 @@ MP_HOST_DEVICE auto coefficients_for(const Options& options, double learning_rat
 template <class Options>
 concept layerwise_options = requires(const Options& options) { optimizer_traits<Options>::adapts(options); };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

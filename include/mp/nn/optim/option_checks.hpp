@@ -9,7 +9,7 @@
 
 #include <string_view>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 // The kernels multiply by floats, so that is what options have to be good for: neither infinite nor, unless
 // they are that already, zero. 2^-150 is half of the smallest float, and the tie goes to zero.
@@ -63,4 +63,4 @@ inline void require_learning_rate(std::string_view function, std::string_view ar
     }
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -37,7 +37,7 @@ struct parameter {
     [[nodiscard]] bool trained() const noexcept { return !gradient.empty() || share_of != 0; }
 };
 
-namespace detail::inline MP_ISA_NAMESPACE {
+namespace detail { inline namespace MP_ISA_NAMESPACE {
 
 /// How messages refer to a parameter: its index and, if there is one, its name.
 inline std::string parameter_text(std::size_t index, std::string_view name, std::string_view member) {
@@ -93,5 +93,5 @@ void check_parameters(std::string_view function, const std::vector<parameter<Wei
     }
 }
 
-}  // namespace detail::inline MP_ISA_NAMESPACE
+}}  // namespace detail
 }  // namespace mp

@@ -11,7 +11,7 @@
 #include <cstddef>
 #include <vector>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// The sizes of the arrays of an optimizer, and where each would begin if they lay one after the other.
 class parameter_layout {
@@ -70,4 +70,4 @@ private:
     std::size_t chunks_ = 0;
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

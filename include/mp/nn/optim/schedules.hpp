@@ -15,7 +15,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// cos(pi t) for t from 0 to 1, to within 2^-51, with the same bits everywhere.
 inline double half_cosine(double t) noexcept {
@@ -46,9 +46,9 @@ inline double fraction_of(std::uint64_t step, std::uint64_t steps) noexcept {
     return step >= steps ? 1.0 : double_divide(static_cast<double>(step), static_cast<double>(steps));
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// A schedule says by what the learning rate of step 0, 1, 2 ... is multiplied. It keeps nothing: the number
 /// of the step is all that a resumed run needs. The same bits on every platform and in all modes of the caller.
@@ -195,4 +195,4 @@ template <class Options>
     return groups;
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

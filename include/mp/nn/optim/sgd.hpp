@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <span>
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// Stochastic gradient descent as torch.optim.SGD defines it. With gradient g, weight w, momentum buffer b:
 ///
@@ -39,4 +39,4 @@ public:
     }
 };
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

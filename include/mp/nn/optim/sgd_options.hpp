@@ -47,7 +47,7 @@ struct sgd_options {
     }
 };
 
-namespace detail::inline MP_ISA_NAMESPACE {
+namespace detail { inline namespace MP_ISA_NAMESPACE {
 
 /// The largest number that an update multiplies the learning rate by.
 [[nodiscard]] inline double largest_rate_factor(const sgd_options& /*options*/) noexcept {
@@ -107,5 +107,5 @@ struct optimizer_traits<sgd_options> {
     }
 };
 
-}  // namespace detail::inline MP_ISA_NAMESPACE
+}}  // namespace detail
 }  // namespace mp

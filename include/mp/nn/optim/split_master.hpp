@@ -21,7 +21,7 @@ struct split_float {
 
 }  // namespace mp
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// Splits a float, without loss, into the code of the nearest bfloat16 and 16 bits more.
 ///
@@ -45,4 +45,4 @@ namespace mp::inline MP_ISA_NAMESPACE {
     return detail::bit_cast<float>(detail::single_lane::join_codes(halves.high, halves.low));
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

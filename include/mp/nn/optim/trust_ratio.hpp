@@ -8,7 +8,7 @@
 #include <mp/nn/optim/option_checks.hpp>
 #include <mp/nn/scaling/scale_checks.hpp>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Two norms of a parameter.
 struct layer_norms {
@@ -33,4 +33,4 @@ template <layerwise_options Options>
     return static_cast<float>(factor < largest_float_as_double ? factor : largest_float_as_double);
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -13,7 +13,7 @@
 #include <cstddef>
 #include <type_traits>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Fewest elements that are worth a thread.
 inline constexpr std::size_t update_grain = 64 * update_block;
@@ -85,4 +85,4 @@ void update_by_rule(const update_arrays<Weight, Gradient, Master, State, States>
     }
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

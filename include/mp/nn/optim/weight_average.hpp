@@ -37,7 +37,7 @@ struct weight_average_options {
 
 }  // namespace mp
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// average = decay * average + (1 - decay) * weights in float, of the master weights of an optimizer; at
 /// first the weights as they are.
@@ -210,4 +210,4 @@ template <class Weight, class Gradient, class Master, class State>
 weight_average(optimizer_memory<Weight, Gradient, Master, State>&, const weight_average_options& = {},
                cpu = {}) -> weight_average<Weight, Gradient, Master, State>;
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

@@ -47,7 +47,7 @@ enum class weight_update : unsigned char {
 
 }  // namespace mp
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// The name of a way to update: "stochastic".
 [[nodiscard]] constexpr std::string_view name_of(weight_update how) noexcept {
@@ -57,7 +57,7 @@ namespace mp::inline MP_ISA_NAMESPACE {
                                             : "nearest";
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp
 
 namespace mp {
 
@@ -71,7 +71,7 @@ struct rounding_stream {
 
 }  // namespace mp
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Elements that share sixteen calls of the generator, in a layout that suits vectors of up to sixteen lanes.
 inline constexpr std::size_t random_group = 64;
@@ -89,9 +89,9 @@ MP_HOST_DEVICE constexpr philox4x32 rounding_words(const rounding_stream& stream
                                 static_cast<std::uint32_t>(stream.seed >> 32));
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// The 32 random bits with which weight_update::stochastic rounds element `element` (below 2^60): word
 /// (element / 16) mod 4 of philox4x32 with the seed as key and the counter
@@ -101,4 +101,4 @@ namespace mp::inline MP_ISA_NAMESPACE {
     return detail::rounding_words(stream, element / 64 * 16 + element % 16).word[element / 16 % 4];
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

@@ -24,7 +24,7 @@
 #include <string_view>
 #include <type_traits>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 inline constexpr std::uint32_t float_magnitude_mask = 0x7fffffffU;
 
@@ -70,9 +70,9 @@ std::uint32_t largest_magnitude_bits(const Value* values, std::size_t count) noe
     }
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// The largest magnitude in an array; 0 for an empty one. An infinity makes it infinite, and a NaN makes it
 /// NaN, whatever else there is: what is compared are bits, so it holds under -ffast-math too.
@@ -127,4 +127,4 @@ void reduce_amax(Reducer& reducer, float& amax) {
     reduce_amax(reducer, std::span<float>(&amax, 1));
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

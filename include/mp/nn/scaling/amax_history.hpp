@@ -19,16 +19,16 @@
 #include <string_view>
 #include <vector>
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// The largest finite number of a format as a float: 448 for float8_e4m3fn, 57344 for float8_e5m2.
 template <reduced Number>
 inline constexpr float largest_finite =
     detail::to_float<typename Number::format>(layout_of<typename Number::format>::max_finite_code);
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Throws unless `value` can be the largest number of a format.
 constexpr void require_format_max(std::string_view function, float value) {
@@ -62,9 +62,9 @@ MP_HOST_DEVICE constexpr std::uint32_t larger_amax(std::uint32_t largest, float 
     return bits > largest && bits <= 0x7f800000U ? bits : largest;
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// Choice of the amax in the window.
 enum class amax_algorithm : unsigned char {
@@ -261,9 +261,9 @@ private:
     }
 };
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Calls visitor(name, member) for everything in a delayed state. The names of the window's values are
 /// amax_history_0, amax_history_1 ...; their text lives as long as the call.
@@ -286,9 +286,9 @@ constexpr void visit_history(Scale& scale, Updates& updates, Value* history, std
     }
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// The state of a delayed scale with a window of constant length: trivially copyable, so that an array of
 /// them can live in device memory, where a kernel calls policy.update(state.view()).
@@ -393,4 +393,4 @@ private:
     std::int32_t updates_ = 0;
 };
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

@@ -39,11 +39,11 @@ struct device_amax_history {
 
 }  // namespace mp
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// What a product of codes is multiplied by: 1 / (a b), rounded to double and then to float.
 MP_HOST_DEVICE inline float inverse_of_scales(float a, float b) {
     return float_from_double(double_divide(1.0, double_multiply(double_from_float(a), double_from_float(b))));
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -14,7 +14,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// What happens when the scale should pass a limit.
 enum class limit_action : unsigned char {
@@ -315,4 +315,4 @@ private:
 /// The state of a scaler that counts clean iterations in a row, as PyTorch's does.
 using scale_state = dynamic_policy<>::state_type;
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

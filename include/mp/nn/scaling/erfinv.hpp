@@ -10,7 +10,7 @@
 
 #include <limits>
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// The x with erf(x) = y: within 4 units in the last place for |y| up to 1 - 2^-53, the last double below
 /// one, and the same bits everywhere. Infinite for 1 and -1, and NaN for what is beyond or NaN.
@@ -61,4 +61,4 @@ namespace mp::inline MP_ISA_NAMESPACE {
     return modes.held((number(y) * quotient).value());
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

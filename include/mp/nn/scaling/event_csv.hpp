@@ -20,7 +20,7 @@
 #include <string_view>
 #include <vector>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 inline constexpr std::array<std::string_view, 18> event_columns{
     "iteration", "scale_before", "scale_after", "kind",       "infinities", "nans",
@@ -102,4 +102,4 @@ inline std::vector<scale_event> read_event_csv(std::string_view function, std::s
     return events;
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -15,7 +15,7 @@
 #include <string_view>
 #include <vector>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Whether a policy decided to raise the scale, as far as a ceiling let it. A lagged policy's decision shows
 /// in the scale one iteration later, so the kind counts.
@@ -30,9 +30,9 @@ constexpr bool is_backoff(const scale_change& change) noexcept {
            (change.kind == scale_change_kind::at_floor && change.after < change.before);
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// Counts over any number of iterations.
 struct scale_event_totals {
@@ -200,4 +200,4 @@ private:
     scale_event_totals totals_;
 };
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

@@ -14,7 +14,7 @@
 #include <string>
 #include <string_view>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// By bits, so that NaN is the same scale as NaN.
 constexpr bool same_scale(float a, float b) noexcept {
@@ -66,9 +66,9 @@ private:
     float scale_ = 0.0F;
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// One line about an iteration, without an end of line, such as
 /// "iteration 1832: 65536 -> 32768 backed off, 3 infinities, first in 'layer4.weight'[17]".
@@ -99,4 +99,4 @@ namespace mp::inline MP_ISA_NAMESPACE {
     return line;
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

@@ -24,7 +24,7 @@
 #include <utility>
 #include <vector>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 enum class foreign_kind : unsigned char { number, boolean, null, word };
 
@@ -312,4 +312,4 @@ private:
     std::vector<bool> used_;
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -21,7 +21,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// The sum of gradients of several backward passes, in float. The scale may differ from pass to pass, as it
 /// does when it is updated in between or when each loss has its scaler: the sum carries the scale of
@@ -141,4 +141,4 @@ private:
     std::size_t count_ = 0;
 };
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

@@ -10,7 +10,7 @@
 
 #include <string_view>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Throws argument_error unless `limit` is positive.
 inline void require_limit(std::string_view function, std::string_view argument, double limit) {
@@ -25,4 +25,4 @@ MP_HOST_DEVICE inline float clip_factor(double norm, double max_norm) {
     return factor < 1.0 ? static_cast<float>(factor) : 1.0F;
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

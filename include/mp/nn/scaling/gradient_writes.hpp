@@ -17,7 +17,7 @@
 #include <tuple>
 #include <vector>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// The gradients of an optimizer, and where each was written first. A gradient may be written part by part;
 /// the same address twice means that the first result is lost. Allocates only when gradients are added.
@@ -128,4 +128,4 @@ private:
     const std::tuple<Optimizers&...>& optimizers_;
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

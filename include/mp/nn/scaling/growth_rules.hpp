@@ -17,7 +17,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// Grows when `interval` clean iterations have come in a row (PyTorch, TensorFlow, Keras, jmp, Apex,
 /// Megatron).
@@ -217,4 +217,4 @@ struct growth_on_underflow {
     }
 };
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

@@ -15,7 +15,7 @@
 #include <system_error>
 #include <type_traits>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// The bits of float and double, and where their fields lie.
 template <class Number>
@@ -121,4 +121,4 @@ hexadecimal_outcome read_hexadecimal(std::string_view text, Number& number) {
     return outcome::good;
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -18,7 +18,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// Every overflow backs off.
 struct no_hysteresis {
@@ -152,4 +152,4 @@ struct tolerated_overflow_share {
     }
 };
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

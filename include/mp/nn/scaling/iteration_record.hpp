@@ -16,7 +16,7 @@
 #include <string_view>
 #include <vector>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// How far an optimizer has come; those that are not on record are ready.
 enum class optimizer_stage : unsigned char { unscaled, stepped };
@@ -202,4 +202,4 @@ private:
     bool agreed_ = true;
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

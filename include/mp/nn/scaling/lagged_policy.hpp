@@ -9,7 +9,7 @@
 
 #include <string_view>
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// Uses the scale that `Rules` decided on not in the next iteration but in the one after it. So an overflow
 /// is normally followed by a second one at the same scale, and the scale ends one notch too low; MXNet does
@@ -74,4 +74,4 @@ struct lagged_policy {
     }
 };
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

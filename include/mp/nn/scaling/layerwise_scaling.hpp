@@ -29,7 +29,7 @@
 #include <string>
 #include <string_view>
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// How the factor of a layer is found.
 enum class layerwise_method : unsigned char {
@@ -133,9 +133,9 @@ struct layerwise_decision {
     friend constexpr bool operator==(const layerwise_decision&, const layerwise_decision&) = default;
 };
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// The largest power of two that is at most x > 0, as a float, within 2^-126 and 2^127.
 constexpr float power_of_two_at_most(double x) {
@@ -158,9 +158,9 @@ constexpr unbounded_factor factor_in_range(double wanted, double largest_number,
     return result;
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// The scaler of one layer: keeps the factor between updates, so every layer has its own.
 ///
@@ -433,4 +433,4 @@ float join_branches(cpu exec, std::span<scaled_tensor<Values>> branches,
     return common;
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

@@ -25,7 +25,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// What loss_scaler::state returns and restore takes: everything that a resumed training run needs.
 template <scale_policy Policy>
@@ -513,4 +513,4 @@ private:
 /// Loss scaling by a constant.
 using static_loss_scaler = loss_scaler<static_policy>;
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

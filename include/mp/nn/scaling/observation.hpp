@@ -17,7 +17,7 @@
 #include <limits>
 #include <span>
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// What became, or would become, of scaled gradients in the reduced format Target, in the words of the
 /// policies: give it to loss_scaler::observe. Counts are those of range_report.
@@ -60,4 +60,4 @@ template <reduced Target, class Value>
     return seen;
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

@@ -57,7 +57,7 @@ struct gradient_report {
 
 }  // namespace mp
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// An optimizer that a loss scaler can drive:
 ///  - `unscale_gradients(inverse_scale)` multiplies the gradients by the inverse scale, keeps the results for
@@ -92,4 +92,4 @@ concept named_optimizer = requires(const Optimizer& optimizer, std::size_t param
     { optimizer.parameter_name(parameter) } -> std::convertible_to<std::string_view>;
 };
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

@@ -96,7 +96,7 @@ struct scale_change {
 
 }  // namespace mp
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Every double at or above this rounds (to nearest, ties to even) to an infinite float: it is the midpoint
 /// of the largest float, (2 - 2^-23) 2^127, and 2^128.
@@ -110,9 +110,9 @@ inline constexpr float largest_scale_without_inverse = 0x1p-128F;
 inline constexpr float infinite_scale = std::numeric_limits<float>::infinity();
 inline constexpr std::int32_t largest_tracker = (std::numeric_limits<std::int32_t>::max)();
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// The factor that takes the scale out of gradients again: 1 / scale, divided in double and rounded once to
 /// float, as PyTorch does. Exact for powers of two. Infinite for zero and for scales of 2^-128 and less,
@@ -130,9 +130,9 @@ namespace mp::inline MP_ISA_NAMESPACE {
     return inverse();
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// The scale as the float that the loss is multiplied by; some systems keep theirs in double, where it can be
 /// beyond float's range.
@@ -168,9 +168,9 @@ concept updates_by_flag =
         { rules.update(state, found_non_finite) } -> std::same_as<scale_change>;
     };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// A scale policy: a regular value with
 ///  - `state_type`: a trivially copyable struct with a member `scale` (float or double) and whatever counters
@@ -257,9 +257,9 @@ template <scale_policy Policy>
     }
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Only for the requirement below.
 struct member_visitor {
@@ -267,7 +267,7 @@ struct member_visitor {
     void operator()(std::string_view name, Member& member) const;
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
 namespace mp {
 

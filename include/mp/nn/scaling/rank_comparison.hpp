@@ -19,7 +19,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// A parameter or a counter as a number of 64 bits whose order is that of its values, so that the largest and
 /// the smallest of all ranks are values again.
@@ -132,4 +132,4 @@ void require_same_scalers(std::string_view function, bool enabled, const Policy&
     if (!differences.empty()) throw_error(rank_error(message + differences));
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -15,7 +15,7 @@
 #include <string_view>
 #include <thread>
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// Combines numbers of all ranks of a data-parallel run: every rank calls the same functions in the same
 /// order with as many values, and afterwards all of them hold the same results, in place. Ranks without
@@ -41,7 +41,7 @@ concept rank_reducer = requires(Reducer& reducer, std::span<std::uint64_t> value
 /// size, need more if that takes longer.
 inline constexpr std::chrono::nanoseconds default_rank_timeout = std::chrono::minutes(10);
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp
 
 namespace mp {
 
@@ -73,7 +73,7 @@ public:
 
 }  // namespace mp
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Throws argument_error unless the time to wait is positive.
 inline void require_timeout(std::string_view function, std::chrono::nanoseconds timeout) {
@@ -128,4 +128,4 @@ private:
     void (*sum_)(void*, std::span<std::uint64_t>) = nullptr;
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

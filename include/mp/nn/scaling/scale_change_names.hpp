@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// In the order of the enumeration.
 inline constexpr std::array<std::string_view, 13> scale_change_names{
@@ -19,9 +19,9 @@ inline constexpr std::array<std::string_view, 13> scale_change_names{
     "absorbed",  "nan_kept", "at_floor",       "at_ceiling", "disabled", "failed"};
 static_assert(static_cast<std::size_t>(scale_change_kind::failed) + 1 == scale_change_names.size());
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// The name of the enumerator, such as "backed_off". A value that is none of them gives "unknown".
 [[nodiscard]] constexpr std::string_view to_string(scale_change_kind kind) noexcept {
@@ -38,9 +38,9 @@ namespace mp::inline MP_ISA_NAMESPACE {
     return std::nullopt;
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// The name in words, for sentences: "backed off".
 inline std::string scale_change_words(scale_change_kind kind) {
@@ -52,4 +52,4 @@ inline std::string scale_change_words(scale_change_kind kind) {
     return words;
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -12,7 +12,7 @@
 #include <string>
 #include <string_view>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// True for infinities and NaNs.
 MP_HOST_DEVICE constexpr bool is_non_finite(float value) noexcept {
@@ -107,4 +107,4 @@ constexpr void require_limits(std::string_view function, double floor, double ce
     }
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

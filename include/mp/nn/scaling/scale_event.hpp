@@ -53,7 +53,7 @@ struct scale_event {
 };
 static_assert(std::is_trivially_copyable_v<scale_event>);
 
-namespace detail::inline MP_ISA_NAMESPACE {
+namespace detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Something that takes events, by reference; may be empty.
 class listener_reference {
@@ -72,5 +72,5 @@ private:
     void (*call_)(void*, const scale_event&) = nullptr;
 };
 
-}  // namespace detail::inline MP_ISA_NAMESPACE
+}}  // namespace detail
 }  // namespace mp

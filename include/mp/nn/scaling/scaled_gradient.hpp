@@ -24,13 +24,13 @@
 #include <string_view>
 #include <type_traits>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// False, but only once a template is instantiated.
 template <class...>
 inline constexpr bool never = false;
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
 namespace mp {
 
@@ -112,7 +112,7 @@ struct unscaled_result {
 
 }  // namespace mp
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// Takes the scale out of a gradient: unscaled[i] = float(gradient[i]) * inverse_of_scale(scale), rounded
 /// once; see unscale_and_check for ranges, which it calls.
@@ -207,4 +207,4 @@ void add_gradient(scaled_gradient<Sum>, scaled_gradient<Value>) {
                   "mp::gradient_accumulator, which knows when the scales differ");
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

@@ -31,7 +31,7 @@ struct scaled_tensor {
 
 }  // namespace mp
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 constexpr void require_accumulated(std::string_view function, std::string_view argument, float scale) {
     if (is_non_finite(scale) || !(scale > 0.0F)) {
@@ -39,9 +39,9 @@ constexpr void require_accumulated(std::string_view function, std::string_view a
     }
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// Multiplies a tensor by a power of two, in place and on its tag. Exact except for what underflows or
 /// overflows.
@@ -93,4 +93,4 @@ non_finite_report unscale_weight_gradient(cpu exec, const Gradients& gradients, 
     return unscale_and_check(exec, gradients, unscaled, inverse_of_scale(accumulated));
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

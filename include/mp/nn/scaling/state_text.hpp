@@ -46,7 +46,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 inline constexpr int state_text_version = 2;
 /// The first version with a checksum.
@@ -289,9 +289,9 @@ void validate_state_lines(std::size_t first, std::size_t last, Function&& functi
     });
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// The text of a saved scaler: `save_state(scaler.state())`.
 ///
@@ -361,4 +361,4 @@ template <savable_policy Policy>
     return std::string(detail::read_state_head(lines).policy);
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

@@ -9,7 +9,7 @@
 
 #include <string_view>
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// Static loss scaling: the scale stays what it is. A step with infinities or NaNs is skipped by default;
 /// with `skip_non_finite = false` it is applied all the same, and only reported.
@@ -76,4 +76,4 @@ struct static_policy {
     }
 };
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

@@ -48,7 +48,7 @@ struct step_result {
 
 }  // namespace mp
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// One line about a step for a log, such as
 /// "skipped, 2 infinities and 0 NaNs at scale 65536, the first in 'conv1.weight'[17]".
@@ -91,4 +91,4 @@ inline std::string to_string(const step_result& result) {
     return text;
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

@@ -29,7 +29,7 @@
 #include <span>
 #include <string_view>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 inline constexpr float largest_float = 0x1.fffffep127F;
 
@@ -42,7 +42,7 @@ MP_HOST_DEVICE constexpr float power_of_two_at_most(float scale) {
     return bit_cast<float>(0x80000000U >> (leading_zeros(std::uint64_t{bits}) - 32));
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
 namespace mp {
 
@@ -150,7 +150,7 @@ struct torchao_scaling {
 
 }  // namespace mp
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// The power-of-two scale of a block whose largest magnitude is `amax`, by one of the four published rules
 /// (see scale_rule; standard is floor): values are to be divided by it. These are the scales that
@@ -171,9 +171,9 @@ template <block_element Element>
     return float8_e8m0fnu::from_bits(static_cast<std::uint8_t>(code));
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Fewest elements that are worth a thread.
 inline constexpr std::size_t scaling_grain = std::size_t{1} << 16;
@@ -206,9 +206,9 @@ void in_chunks(cpu exec, std::span<From> from, std::span<To> to, Step step) {
     });
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// Converts an array of float, or of a reduced format, with a scale: to[i] = from[i] * scale, exact and
 /// rounded once to nearest even; what is too large becomes the largest finite number, infinities included,
@@ -260,4 +260,4 @@ void dequantize_with_scale(cpu exec, const Source& from, Target&& to, float scal
     });
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

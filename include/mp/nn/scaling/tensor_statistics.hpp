@@ -71,7 +71,7 @@ struct tensor_statistics {
 
 }  // namespace mp
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// The statistics of a chunk that fits the first-level cache. Every value is visited twice, first for the
 /// mean and then for the deviations from it, which does not cancel as sums of squares do.
@@ -111,9 +111,9 @@ tensor_statistics statistics_of_chunk(const Value* values, std::size_t count) {
     return result;
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// Measures an array in one pass over its memory, in double.
 ///
@@ -175,4 +175,4 @@ template <detail::gradient_range Values>
     });
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

@@ -24,7 +24,7 @@
 #include <utility>
 #include <vector>
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// The magnitudes that a reduced format tells apart from zero and from infinity.
 struct magnitude_range {
@@ -75,9 +75,9 @@ struct trace_step {
 #endif
 };
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 inline constexpr std::int32_t largest_trace_exponent = 1100;
 
@@ -122,9 +122,9 @@ inline std::vector<exponent_count> read_exponents(const csv_reader& reader, std:
     return counts;
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// Throws argument_error, naming the step by its index, unless all steps are as trace_step says.
 inline void validate_trace(std::span<const trace_step> trace) {
@@ -342,4 +342,4 @@ private:
     std::uint64_t unmeasured_ = 0;
 };
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

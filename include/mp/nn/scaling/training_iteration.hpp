@@ -21,7 +21,7 @@
 #include <tuple>
 #include <utility>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 template <class Optimizer>
 concept clips_gradients = requires(Optimizer& optimizer) { optimizer.clip_gradient_norm(1.0); };
@@ -32,9 +32,9 @@ concept clips_gradients_together = requires(Optimizer& optimizer) {
     optimizer.clip_gradient_value(1.0);
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// An iteration of a scaler and its optimizers as a scope: of mp::loss_scaler below, of mp::gpu_loss_scaler
 /// in <mp/nn/optim/gpu/training_iteration.hpp>. The types follow from the arguments.
@@ -275,4 +275,4 @@ retry_result train_with_retries(loss_scaler<Policy>& scaler, Backward&& backward
     return outcome;
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

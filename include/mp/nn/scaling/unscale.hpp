@@ -24,7 +24,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Fewest elements that are worth a thread.
 inline constexpr std::size_t unscale_grain = 64 * unscale_block;
@@ -132,9 +132,9 @@ bool check_unscale_arrays(std::string_view function, std::span<const Gradient> i
     return in_place;
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// Multiplies gradients by the inverse of the loss scale and reports infinities and NaNs among the results,
 /// in one pass.
@@ -196,4 +196,4 @@ non_finite_report check_finite(cpu exec, const Gradients& gradients, float inver
     return report.total();
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

@@ -13,7 +13,7 @@
 #include <mp/numbers/format/exact_remainder.hpp>
 #include <mp/numbers/format/number_traits.hpp>
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// Converts any number or integer to `To`, rounding the exact value once. `To` may be float or double as
 /// well. NaN converts to a quiet NaN with the same sign and leading payload; in a format without NaN it
@@ -120,4 +120,4 @@ template <class Format, detail::context Context = const projection&>
         detail::remainder_bits<Format>(a.bits(), b.bits(), detail::quotient::toward_zero, context));
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

@@ -12,7 +12,7 @@ namespace mp {
 template <format_descriptor Format>
 class basic_float;
 
-namespace detail::inline MP_ISA_NAMESPACE {
+namespace detail { inline namespace MP_ISA_NAMESPACE {
 template <class T>
 inline constexpr bool is_basic_float = false;
 template <class Format>
@@ -36,7 +36,7 @@ struct foreign_conversion {
 };
 template <class T>
 concept foreign_number = std::is_class_v<T> && foreign_conversion<T>::is_known;
-}  // namespace detail::inline MP_ISA_NAMESPACE
+}}  // namespace detail
 
 /// A number type of this library: a specialisation of basic_float.
 template <class T>

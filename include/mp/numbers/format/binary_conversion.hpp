@@ -17,7 +17,7 @@
 #include <cstdint>
 #include <type_traits>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// The descriptor of a built-in type.
 template <class Native>
@@ -369,4 +369,4 @@ MP_HOST_DEVICE constexpr typename layout_of<Format>::storage narrow_nearest_even
     return static_cast<storage>(narrow_to_word<Format, TiesTowardZero>(x));
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

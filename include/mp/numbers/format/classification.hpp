@@ -6,7 +6,7 @@
 
 #include <mp/numbers/format/number_traits.hpp>
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// Any NaN, quiet or signalling; found on the bits, so also under -ffast-math.
 template <number T>
@@ -53,4 +53,4 @@ template <number T>
     return isnan(a) || isnan(b);
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

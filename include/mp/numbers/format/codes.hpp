@@ -9,7 +9,7 @@
 
 #include <cstdint>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 template <class Format>
 using storage_of = typename layout_of<Format>::storage;
@@ -166,4 +166,4 @@ MP_HOST_DEVICE constexpr storage_of<Format> operand(storage_of<Format> bits, Con
     return bits;
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -11,7 +11,7 @@
 
 #include <cstdint>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Whether a format is one that OCP or IEEE 754 defines with these numbers of bits, whatever its name.
 template <class Format, int ExponentBits, int FractionBits, bool HasInfinity, nan_encoding Nans>
@@ -165,4 +165,4 @@ MP_HOST_DEVICE constexpr bool pair_has_nan(std::uint32_t codes) {
     return (((codes & (both * narrow::magnitude_mask)) + both * nans) & (both * narrow::sign_mask)) != 0;
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

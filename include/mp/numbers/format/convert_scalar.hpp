@@ -11,7 +11,7 @@
 #include <limits>
 #include <type_traits>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// From float or double.
 template <class To, built_in Native, context Context = const projection&>
@@ -143,4 +143,4 @@ MP_HOST_DEVICE constexpr Integer to_integer(storage_of<From> bits) {
     return 0;
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -7,7 +7,7 @@
 #include <mp/base/wide_integer.hpp>
 #include <mp/numbers/format/exact.hpp>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// At least log2(5^n), for n >= 0: 2.3219280... < 2.3219281.
 MP_HOST_DEVICE constexpr int bits_of_power_of_five(int n) {
@@ -143,4 +143,4 @@ MP_HOST_DEVICE constexpr exact_value from_decimal(const digit_string& text, std:
     return from_long_decimal<Format>(text, exponent);
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -40,7 +40,7 @@ struct number_description {
 
 }  // namespace mp
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 struct string_sink {
     std::string& text;
@@ -144,9 +144,9 @@ neighbour_description neighbour(storage_of<Format> bits, bool upward) {
     return result;
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// Takes a number apart. All texts are exact, or the shortest that read back.
 ///
@@ -221,4 +221,4 @@ template <number T>
     return text;
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

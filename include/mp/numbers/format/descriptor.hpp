@@ -36,7 +36,7 @@ concept format_descriptor = requires {
     { Format::nans } -> std::convertible_to<nan_encoding>;
 };
 
-namespace detail::inline MP_ISA_NAMESPACE {
+namespace detail { inline namespace MP_ISA_NAMESPACE {
 template <class Format>
 constexpr bool has_zero() {
     if constexpr (requires { Format::has_zero; }) return Format::has_zero;
@@ -52,7 +52,7 @@ using unsigned_of_width =
     std::conditional_t<Bits == 8, std::uint8_t,
                        std::conditional_t<Bits == 16, std::uint16_t,
                                           std::conditional_t<Bits == 32, std::uint32_t, std::uint64_t>>>;
-}  // namespace detail::inline MP_ISA_NAMESPACE
+}}  // namespace detail
 
 /// All that follows from a descriptor. A magnitude code is the code without its sign bit; the values of
 /// magnitude codes grow with the code, so codes can be compared and counted instead of values:

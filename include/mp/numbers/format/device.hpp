@@ -14,7 +14,7 @@
 
 #if MP_DEVICE_CODE
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Formats that the device computes with by single instructions: binary16 on every architecture that is
 /// supported, bfloat16 from sm_80 on.
@@ -162,6 +162,6 @@ __device__ __forceinline__ unsigned short device_choose(unsigned short a, unsign
     return result;
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
 #endif

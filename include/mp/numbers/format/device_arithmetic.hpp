@@ -9,7 +9,7 @@
 
 #if MP_DEVICE_CODE
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 inline constexpr bool float_arithmetic_rounds_to_nearest = true;
 
@@ -81,6 +81,6 @@ __device__ __forceinline__ float float_from_double(double a) {
     return result;
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
 #endif

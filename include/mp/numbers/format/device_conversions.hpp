@@ -17,7 +17,7 @@
 
 #if MP_DEVICE_CODE
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 // --- binary16 and bfloat16
 
@@ -334,6 +334,6 @@ __device__ __forceinline__ std::uint32_t device_narrow_halves(std::uint32_t halv
                                       device_widen_binary16(static_cast<unsigned short>(halves >> 16)), p);
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
 #endif

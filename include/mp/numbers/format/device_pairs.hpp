@@ -12,7 +12,7 @@
 
 #if MP_DEVICE_CODE
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// a * b + c
 template <class Format>
@@ -128,6 +128,6 @@ __device__ __forceinline__ std::uint32_t device_pair_compare(std::uint32_t a, st
     return result;
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
 #endif

@@ -10,7 +10,7 @@
 
 #if MP_DEVICE_CODE
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Formats that cvt.rn.satfinite makes of two floats: OCP's 8-bit ones from sm_89 on, and those of 6 and 4
 /// bits where the code is compiled for a family of architectures that has them, such as sm_100a, 100f or
@@ -90,6 +90,6 @@ __device__ __forceinline__ std::uint32_t device_widen_pair_to_binary16(std::uint
         codes, [](std::uint32_t a, std::uint32_t b) { return device_multiply_binary16_pair(a, b); });
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
 #endif

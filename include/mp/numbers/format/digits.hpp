@@ -8,7 +8,7 @@
 
 #include <cstddef>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// The decimal digits of a positive number, d.ddd * 10^exponent, without zeros at the end. They end where the
 /// array ends or before, because that is the order in which division finds them.
@@ -293,4 +293,4 @@ MP_HOST_DEVICE constexpr void round_digits(decimal_digits<Capacity>& x, int kept
     x.epilogue_tile_zeros();
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -53,13 +53,13 @@ private:
 
 }  // namespace mp
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 [[nodiscard]] MP_HOST_DEVICE constexpr status_flags operator|(status_flag a, status_flag b) noexcept {
     return status_flags(a) | status_flags(b);
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp
 
 namespace mp {
 
@@ -94,7 +94,7 @@ struct environment {
 
 }  // namespace mp
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// What the core computes in: a projection, which costs nothing and keeps no flags, or an environment.
 template <class Context>
@@ -120,4 +120,4 @@ MP_HOST_DEVICE constexpr bool is_stochastic(rounding round) noexcept {
     return round >= rounding::stochastic_a;
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

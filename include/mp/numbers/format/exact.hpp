@@ -11,7 +11,7 @@
 
 #include <cstdint>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// A non-zero finite value: (-1)^negative * (significand + tail) * 2^exponent, where tail is 0 when sticky is
 /// false, and some unknown number strictly between 0 and 1 when it is true.
@@ -194,4 +194,4 @@ MP_HOST_DEVICE constexpr storage_of<To> convert_bits(storage_of<From> bits, Cont
     return round_and_pack<To>(unpack<From>(bits), context);
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

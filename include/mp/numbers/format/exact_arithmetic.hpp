@@ -8,7 +8,7 @@
 
 #include <type_traits>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// The integer that significands of intermediate results are held in. What 64 bits have to hold is worked out
 /// at each operation; with more than 14 bits of precision they are too few for one of them.
@@ -274,4 +274,4 @@ MP_HOST_DEVICE constexpr storage_of<Format> sqrt_bits(storage_of<Format> a, Cont
                                   context);
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

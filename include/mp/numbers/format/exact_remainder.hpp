@@ -5,7 +5,7 @@
 
 #include <mp/numbers/format/exact_arithmetic.hpp>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// How the quotient becomes an integer.
 enum class quotient : unsigned char { nearest_even, toward_zero };
@@ -52,4 +52,4 @@ MP_HOST_DEVICE constexpr storage_of<Format> remainder_bits(storage_of<Format> a,
     return round_and_pack<Format>({negative, exponent, rest}, context);
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Takes characters as std::num_get takes those of a float in the C locale: a sign; digits with at most one
 /// point; then, behind at least one digit, `e`, a sign, and more digits. So "3.5kg" leaves "kg", "1.5.5"
@@ -145,4 +145,4 @@ private:
     char digits_[std::size_t{capacity} + 1];
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

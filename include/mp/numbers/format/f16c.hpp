@@ -12,7 +12,7 @@
 
 #if MP_HARDWARE_F16C
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 // A code stays in a vector register from one operation to the next of an expression, since the way through a general
 // register and back takes as long as an addition does. For that g++ wants a scalar type that has a place there, which is
@@ -113,6 +113,6 @@ MP_ALWAYS_INLINE std::uint16_t f16c_fma(std::uint16_t a, std::uint16_t b, std::u
     return special(code(0), code(1), code(2));
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
 #endif

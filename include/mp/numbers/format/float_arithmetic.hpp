@@ -18,7 +18,7 @@
 
 #include <cstdint>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 #if !MP_DEVICE_CODE
 
@@ -231,4 +231,4 @@ MP_HOST_DEVICE constexpr float float_from_double(double a) {
 }
 #endif
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

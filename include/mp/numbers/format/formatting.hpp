@@ -12,7 +12,7 @@
 #include <mp/numbers/format/number_traits.hpp>
 #include <mp/numbers/format/printing.hpp>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 enum class alignment : unsigned char { none, left, right, center };
 
@@ -248,4 +248,4 @@ constexpr Output format_number(Output out, T x, const format_spec<Character>& sp
     return static_cast<Output&&>(sink.out);
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

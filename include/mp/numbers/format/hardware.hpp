@@ -27,7 +27,7 @@
 #include <cstdint>
 #include <type_traits>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// The float square root of a number of 11 bits, ready to be rounded to 11 bits in every direction that it
 /// was rounded in itself. The exact root is never a midpoint M (an integer of 12 bits), but upward float may
@@ -514,4 +514,4 @@ MP_HOST_DEVICE constexpr storage_of<Format> fma_nearest(storage_of<Format> a, st
     return fma_bits<Format>(a, b, c, {});
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

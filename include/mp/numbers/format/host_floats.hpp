@@ -7,7 +7,7 @@
 
 #include <mp/numbers/format/convert_scalar.hpp>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 #if MP_HAS_COMPILER_BINARY16
 __extension__ using compiler_binary16 = _Float16;
@@ -254,4 +254,4 @@ constexpr To to_host_float(storage_of<From> bits) {
     }
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

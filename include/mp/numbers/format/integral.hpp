@@ -5,7 +5,7 @@
 
 #include <mp/numbers/format/manipulation.hpp>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// The integer next to a finite value in the direction of the projection, as a magnitude; it is below 2^64
 /// because the exponent is at most zero wherever this is called.
@@ -14,9 +14,9 @@ MP_HOST_DEVICE constexpr std::uint64_t nearby_integer(const exact_value& x, cons
     return split.truncated + (rounds_up(split, x.negative, (split.truncated & 1) != 0, p) ? 1 : 0);
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// x rounded to a whole number in the direction of the projection or environment; a zero keeps the sign of x.
 /// Raises inexact if that changes x (IEEE 754's roundToIntegralExact).
@@ -110,4 +110,4 @@ template <detail::integer Integer, class Format, detail::context Context = const
     return detail::to_integer<Integer, Format>(bits);
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

@@ -9,7 +9,7 @@
 #include <limits>
 #include <typeindex>  // the lightest standard header that declares std::hash
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// The largest n with 10^n <= x, for x > 0 of up to 32 bits.
 template <int MostBits>
@@ -37,7 +37,7 @@ inline constexpr auto has_no_subnormals = std::denorm_absent;
 #pragma GCC diagnostic pop
 #endif
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
 /// All members follow from the format's descriptor. infinity() and the NaNs are zero where the format has
 /// none, as the standard asks.

@@ -9,7 +9,7 @@
 
 #include <climits>
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// The magnitude of x; works on the sign bit alone, and leaves the NaN of formats without minus zero alone.
 template <class Format>
@@ -134,4 +134,4 @@ template <class Format>
     return scalbn(x, -*exponent);
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

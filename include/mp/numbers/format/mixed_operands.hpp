@@ -7,7 +7,7 @@
 
 #include <mp/numbers/format/host_floats.hpp>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Integers that a number converts from and to: the standard ones, characters and 128-bit ones, but not bool.
 template <class T>
@@ -220,4 +220,4 @@ MP_HOST_DEVICE constexpr storage_of<To> mixed_operation(operation kind, storage_
     return mixed_sum<To, word>(a, b);
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

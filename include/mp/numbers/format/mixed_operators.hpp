@@ -23,7 +23,7 @@
 
 #include <mp/numbers/format/basic_float.hpp>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// The type that a number of a format and an operand meet in.
 template <class Format, class X>
@@ -83,9 +83,9 @@ MP_HOST_DEVICE constexpr auto comparands(basic_float<Format> h, X x) noexcept {
     }
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 // --- arithmetic
 
@@ -257,4 +257,4 @@ template <class Format, detail::compared_operand X>
     return keys.a <=> keys.b;
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

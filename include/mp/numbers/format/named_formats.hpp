@@ -10,7 +10,7 @@
 
 namespace mp {
 
-namespace detail::inline MP_ISA_NAMESPACE {
+namespace detail { inline namespace MP_ISA_NAMESPACE {
 
 template <int ExponentBits, int FractionBits, int Bias, bool HasInfinity, nan_encoding Nans>
 struct signed_format {
@@ -39,7 +39,7 @@ using fnuz_format = signed_format<ExponentBits, FractionBits, Bias, false, nan_e
 template <int ExponentBits, int FractionBits, int Bias>
 using finite_format = signed_format<ExponentBits, FractionBits, Bias, false, nan_encoding::none>;
 
-}  // namespace detail::inline MP_ISA_NAMESPACE
+}}  // namespace detail
 
 /// A descriptor of your own with the same members works everywhere these do: mp::basic_float<my_format>.
 ///
@@ -168,7 +168,7 @@ consteval int position_of() {
 
 }  // namespace mp
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Whatever a format is called, whether it is the one that instructions of processors know.
 template <class Format>
@@ -181,4 +181,4 @@ inline constexpr bool is_bfloat16 =
     layout_of<Format>::is_ieee && layout_of<Format>::width == 16 && Format::exponent_bits == 8 &&
     Format::fraction_bits == 7 && Format::bias == 127;
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -5,7 +5,7 @@
 
 #include <mp/numbers/format/basic_float.hpp>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 template <class T>
 struct format_of;
@@ -41,4 +41,4 @@ MP_HOST_DEVICE constexpr T number_from_bits(storage_of<format_of_t<T>> bits) noe
     }
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

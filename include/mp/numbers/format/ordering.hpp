@@ -7,7 +7,7 @@
 
 #include <compare>
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// a <=> b; only a signalling NaN is invalid (IEEE 754's compareQuiet...).
 template <class Format>
@@ -26,9 +26,9 @@ template <class Format>
     return compare_quiet(a, b, env);
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// An integer in the order of totalOrder: -NaN, -infinity ... -0, +0 ... infinity, NaN, and among NaNs by
 /// payload. The only NaN of formats without minus zero counts as positive.
@@ -42,9 +42,9 @@ MP_HOST_DEVICE constexpr std::int64_t total_order_key(storage_of<Format> bits) {
     return is_negative<Format>(bits) ? -magnitude - 1 : magnitude;
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// Whether a comes before b, or is it, in the total order of IEEE 754, in which zeros and NaNs have their
 /// places too.
@@ -60,9 +60,9 @@ template <class Format>
     return total_order(fabs(a), fabs(b));
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// What min and max do with a NaN next to a number.
 enum class nan_rule : unsigned char { propagate, ignore };
@@ -99,9 +99,9 @@ MP_HOST_DEVICE constexpr basic_float<Format> choose(basic_float<Format> a, basic
     return (key_a < key_b) == smaller ? a : b;
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// The smaller or larger of two numbers, -0 being smaller than +0. NaN if either is NaN; which NaN is not
 /// specified, as for all arithmetic (devices give the canonical one).
@@ -160,4 +160,4 @@ template <class Format>
     return maximum_number(a, b);
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

@@ -224,7 +224,7 @@ private:
 
 }  // namespace mp
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// All ones in the places of the numbers for which a condition holds.
 template <class Number>
@@ -250,9 +250,9 @@ MP_HOST_DEVICE constexpr packed2<Number> choose_pair(packed2<Number> a, packed2<
             choose(a.second(), b.second(), smaller, false, rule, projection{})};
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// All ones in the places of the numbers for which the relation holds, zeros in the others; see select.
 template <class Number>
@@ -370,4 +370,4 @@ template <class Number>
     return maximum_number(a, b);
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

@@ -9,7 +9,7 @@
 #include <charconv>
 #include <cstddef>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 MP_HOST_DEVICE constexpr char lower_case(char c) {
     return c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c;
@@ -239,4 +239,4 @@ MP_HOST_DEVICE constexpr read_code<Format> pack_parsed(const parsed_number& x, C
     }
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

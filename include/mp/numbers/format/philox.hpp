@@ -8,14 +8,14 @@
 
 #include <cstdint>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE::single_lane {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE { namespace single_lane {
 
 MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr std::uint64_t multiply_low_halves(std::uint32_t a,
                                                                             std::uint32_t b) {
     return std::uint64_t{a} * b;
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE::single_lane
+}}}  // namespace mp::detail::single_lane
 
 #define MP_TARGET single_lane
 #include <mp/numbers/format/philox_rounds.inl>
@@ -40,7 +40,7 @@ struct philox4x32 {
 
 }  // namespace mp
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// The words for a counter of 64 bits and two words, with the seed as key.
 [[nodiscard]] MP_HOST_DEVICE constexpr philox4x32 random_block(std::uint64_t seed, std::uint64_t counter,
@@ -51,9 +51,9 @@ namespace mp::detail::inline MP_ISA_NAMESPACE {
         static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32));
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// 32 random bits for element `index` of the stream that `seed` names.
 ///
@@ -63,4 +63,4 @@ namespace mp::inline MP_ISA_NAMESPACE {
     return detail::random_block(seed, index / 4).word[index % 4];
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

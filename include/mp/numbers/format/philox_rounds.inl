@@ -2,7 +2,7 @@
 // The rounds of Philox4x32-10, for calls side by side: included by philox.hpp for single words, and for vectors
 // by <mp/numbers/rules/random_words.hpp>. The namespace has multiply_low_halves.
 
-namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE { namespace MP_TARGET {
 
 /// The state of a call in every lane of Words, which are 32 bits or the lower halves of 64. Those are what
 /// counts, all the way: that spares the work of keeping the upper halves clean.
@@ -33,4 +33,4 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr void philox_rounds(Key key_low, Key ke
     }
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET
+}}}  // namespace mp::detail::MP_TARGET

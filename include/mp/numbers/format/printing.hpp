@@ -9,7 +9,7 @@
 
 #include <charconv>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// `shortest` is fixed or scientific notation, whichever is shorter, and fixed if they are equal. Whole
 /// numbers in fixed notation have all their digits.
@@ -318,4 +318,4 @@ MP_HOST_DEVICE constexpr std::to_chars_result write_bounded(char* first, char* l
     return {sink.next, std::errc{}};
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

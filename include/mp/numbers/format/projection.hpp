@@ -80,7 +80,7 @@ struct projection {
 
 }  // namespace mp
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// Stochastic rounding of P3109's kind A by the `count` low bits of `random`.
 [[nodiscard]] MP_HOST_DEVICE constexpr projection stochastic(std::uint32_t random,
@@ -91,4 +91,4 @@ namespace mp::inline MP_ISA_NAMESPACE {
     return result;
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

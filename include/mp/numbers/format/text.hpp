@@ -13,7 +13,7 @@
 #include <charconv>
 #include <iosfwd>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Never defined: a literal that comes here is no constant expression, and does not compile.
 [[noreturn]] void refuse_literal(const char* why);
@@ -38,9 +38,9 @@ consteval Value parse_literal(const char* digits) {
     return result;
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// Writes the shortest text that reads back as the same number, in fixed or scientific notation, whichever is
 /// shorter (fixed if equal), as std::to_chars does for float. At most 24 characters. On failure, as in
@@ -77,7 +77,7 @@ MP_HOST_DEVICE constexpr std::to_chars_result to_chars(char* first, char* last, 
                                                          {.form = form, .precision = precision});
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp
 
 namespace mp {
 
@@ -91,7 +91,7 @@ struct read_result {
 
 }  // namespace mp
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// Reads a number as from_chars does, and returns what the text was rounded to even if that is out of range,
 /// as strtod does: infinity (or NaN, or the largest finite number) for a text that overflows, zero for one
@@ -143,9 +143,9 @@ MP_HOST_DEVICE constexpr std::from_chars_result from_chars(const char* first, co
     return from_chars(first, last, value, std::chars_format::general, context);
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// A sink that writes to a stream's buffer.
 template <class Character, class Traits>
@@ -199,9 +199,9 @@ typename std::basic_istream<Character, Traits>::iostate extract(std::basic_istre
     return base::eofbit;
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// Writes the shortest text that reads back as the same number, padded to the stream's width. When the stream
 /// asks for a notation, for a point, or for a precision other than the default 6, the exact value is rounded
@@ -284,4 +284,4 @@ std::basic_istream<Character, Traits>& operator>>(std::basic_istream<Character, 
     return stream;
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

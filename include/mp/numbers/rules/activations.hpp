@@ -25,7 +25,7 @@
 
 #include <cstdint>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// x times the normal distribution function.
 struct gelu_function {};
@@ -38,7 +38,7 @@ struct tanh_function {};
 /// 1 / (1 + e^-x)
 struct sigmoid_function {};
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
 #define MP_KERNEL_FILE <mp/numbers/rules/activations.inl>
 #include <mp/numbers/simd/for_each_vec.inl>

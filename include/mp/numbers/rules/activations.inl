@@ -5,7 +5,7 @@
 // For negative arguments e^-|x| and what it is multiplied with may be too small for a float. They are kept
 // times 2^60, and the last operation brings in 2^-60: so a subnormal result is rounded once.
 
-namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE { namespace MP_TARGET {
 
 /// The smaller one of |x| and the limit, which is positive; the limit for NaN.
 MP_HOST_DEVICE MP_ALWAYS_INLINE vec<float> magnitude_up_to(vec<float> x, float limit) {
@@ -164,4 +164,4 @@ struct activation<tanh_function> {
     }
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET
+}}}  // namespace mp::detail::MP_TARGET

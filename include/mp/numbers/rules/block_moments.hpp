@@ -11,7 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Codes of numbers from -1 to 1: sign, 4 bits of exponent, 3 behind the point; down to 2^-17.
 struct signed_moment_codes {
@@ -27,7 +27,7 @@ struct square_moment_codes {
     static constexpr int min_exponent = -14;
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
 #define MP_KERNEL_FILE <mp/numbers/rules/block_moments.inl>
 #include <mp/numbers/simd/for_each_vec.inl>

@@ -2,7 +2,7 @@
 // Codes of 8 bits for the ratios of moments to the largest one of their block, over vec<T>; see
 // <mp/nn/optim/block_moments.hpp>. Conditions are masks of all bits or none.
 
-namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE { namespace MP_TARGET {
 
 /// The codes of x / scale, rounded to nearest even, in the low bits of words: |x| is at most scale, which is
 /// finite and not zero. What has no sign keeps from zero: its smallest code is that of all that is not zero.
@@ -48,4 +48,4 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE vec<float> decode_moments(vec<std::uint32_t> cod
     return mul(as_float(value), scale);
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET
+}}}  // namespace mp::detail::MP_TARGET

@@ -37,7 +37,7 @@ enum class scale_rule : unsigned char {
     nearest
 };
 
-namespace detail::inline MP_ISA_NAMESPACE {
+namespace detail { inline namespace MP_ISA_NAMESPACE {
 
 /// The largest number of a format.
 template <class Format>
@@ -56,7 +56,7 @@ MP_HOST_DEVICE constexpr float power_of_two_scale(std::uint32_t code) noexcept {
     return bit_cast<float>(code == 0 ? 0x0040'0000U : code << 23);
 }
 
-}  // namespace detail::inline MP_ISA_NAMESPACE
+}}  // namespace detail
 
 }  // namespace mp
 

@@ -2,7 +2,7 @@
 // Scales of blocks over vectors and single words: see block_scales.hpp, which includes this for every kind of
 // vector.
 
-namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE { namespace MP_TARGET {
 
 /// The code of E8M0 for a finite amax that is not zero, by a rule other than standard. Its significand has
 /// Bits bits, the highest of them set, in which those of elements fit exactly; `code` is that of
@@ -68,4 +68,4 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr Longwords rounding_threshold(const Lon
     return cut_to_float(midpoint) - (has_more_than_float(midpoint) ? Longwords{} : odd);
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET
+}}}  // namespace mp::detail::MP_TARGET

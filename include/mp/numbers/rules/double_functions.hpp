@@ -20,7 +20,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 inline double double_exp(double x) {
     return bit_cast<double>(
@@ -186,4 +186,4 @@ void map_floats(instruction_set /*isa*/, std::size_t count, double* to, const Fr
     for (std::size_t i = 0; i < count; ++i) to[i] = double_elementwise<Function>::apply(from[i]...);
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

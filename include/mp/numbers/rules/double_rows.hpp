@@ -16,7 +16,7 @@
 #include <cstdint>
 #include <limits>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 struct double_row_maximum {
     double value = -std::numeric_limits<double>::infinity();
@@ -151,4 +151,4 @@ inline void normalize_rows_of_doubles_backward(const normalized_rows<double>& in
     }
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -12,7 +12,7 @@
 
 #include <cstdint>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// x, or the nearer end of [-limit, limit]; one of the ends for NaN.
 template <class T>
@@ -141,4 +141,4 @@ MP_HOST_DEVICE inline double double_log2(double x) {
         .value();
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

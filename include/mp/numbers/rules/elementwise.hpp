@@ -13,7 +13,7 @@
 #include <cstdint>
 #include <type_traits>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Type in which functions of these elements are computed: double if one of them is double, else float.
 template <class... Elements>
@@ -31,12 +31,12 @@ struct slope_of {};
 struct sum_function {};
 struct product_function {};
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
 #define MP_KERNEL_FILE <mp/numbers/rules/elementwise.inl>
 #include <mp/numbers/simd/for_each_vec.inl>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Function of one number or two.
 template <class Function, class... Float>
@@ -115,4 +115,4 @@ inline void scale_and_add_floats(instruction_set isa, std::size_t count, float* 
     kernel(count, to, x, a, y, b);
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -2,7 +2,7 @@
 // Functions of one or two floats over vec<float>, and their walk over arrays: see elementwise.hpp, which
 // includes this for every kind of vector.
 
-namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE { namespace MP_TARGET {
 
 /// The functions of activations.inl.
 template <class Function>
@@ -189,4 +189,4 @@ inline void add_floats_to_doubles(std::size_t count, double* sums, const float* 
                   rest);
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET
+}}}  // namespace mp::detail::MP_TARGET

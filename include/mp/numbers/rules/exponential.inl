@@ -2,7 +2,7 @@
 // The exponential function over vec<float>: see exponential.hpp, which includes this for every kind of
 // vector.
 
-namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE { namespace MP_TARGET {
 
 MP_HOST_DEVICE MP_ALWAYS_INLINE vec<float> negated(vec<float> x) {
     return as_float(as_uint32(x) ^ 0x8000'0000U);
@@ -80,4 +80,4 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE decaying_exponential exponential_of_minus(vec<fl
     return {scaled_exponential(reduce_argument(negated(high), negated(low)))};
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET
+}}}  // namespace mp::detail::MP_TARGET

@@ -14,7 +14,7 @@
 
 #include <cstdint>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// high + low. `low` is an error term: small, and without meaning where high is infinite or NaN.
 struct float_float {
@@ -71,4 +71,4 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE float product(float x, float_float factor) {
     return float_multiply_add(x, factor.high, float_multiply(x, factor.low));
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

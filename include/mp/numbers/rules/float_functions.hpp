@@ -13,7 +13,7 @@
 
 #include <cstdint>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Whether x is NaN, told by bits.
 MP_HOST_DEVICE MP_ALWAYS_INLINE bool is_float_nan(float x) {
@@ -124,4 +124,4 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE float float_logarithm(float_float sum) {
     return float_add(large.high, tail);
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -12,7 +12,7 @@
 
 #include <cstddef>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Rows that are worked on together, so that one waits for its statistics while others are read; and rows
 /// whose terms of column sums are added up in float, before they are added to sums in double.
@@ -66,7 +66,7 @@ struct normalization_backward {
     Real* room;  ///< for normalization_block rows
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
 #define MP_KERNEL_FILE <mp/numbers/rules/normalization.inl>
 #include <mp/numbers/simd/for_each_loop.inl>

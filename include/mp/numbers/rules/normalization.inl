@@ -4,7 +4,7 @@
 // Each step is done for all rows of a block before the next one: a sum or a root is some fifty cycles of
 // waiting, in which the processor works on the next row.
 
-namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE { namespace MP_TARGET {
 
 MP_ALWAYS_INLINE vec<double> normalized(vec<double> x, row_statistics statistics) {
     return mul(sub(x, broadcast(statistics.center)), broadcast(statistics.inverse));
@@ -173,4 +173,4 @@ inline void normalize_rows_backward(const normalized_rows<float>& in,
     }
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET
+}}}  // namespace mp::detail::MP_TARGET

@@ -7,7 +7,7 @@
 
 #include <cstddef>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Coefficients of the update of SGD.
 struct sgd_coefficients {
@@ -65,4 +65,4 @@ struct lamb_coefficients {
     float rate;                // learning rate times trust ratio
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

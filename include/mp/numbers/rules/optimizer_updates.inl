@@ -2,7 +2,7 @@
 // The arithmetic of the optimizers over vec<float>. Every product, sum, quotient and root is
 // rounded to float by itself.
 
-namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE { namespace MP_TARGET {
 
 /// The update that belongs to the coefficients: from a weight, its gradient and its states to the new weight
 /// and states. A trust ratio is of the norms of the weights and of what `measured` returns of them.
@@ -153,4 +153,4 @@ struct update_rule<lamb_coefficients> {
     }
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET
+}}}  // namespace mp::detail::MP_TARGET

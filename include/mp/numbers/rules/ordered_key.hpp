@@ -9,7 +9,7 @@
 
 #include <cstdint>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// At least 0x007F'FFFF, which is that of -infinity.
 [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr std::uint32_t ordered_key(float x) {
@@ -25,4 +25,4 @@ namespace mp::detail::inline MP_ISA_NAMESPACE {
     return ordered_key(a) > ordered_key(b);
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -15,7 +15,7 @@
 #include <cstdint>
 #include <cstring>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// The bits of |x|, which order as magnitudes do; zero for infinities and NaNs.
 MP_HOST_DEVICE constexpr std::uint32_t finite_magnitude_bits(float x) {
@@ -89,12 +89,12 @@ struct quantisation {
     static constexpr bool in_place(int exponent) { return exponent >= -80 && exponent <= 80; }
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
 #define MP_KERNEL_FILE <mp/numbers/rules/quantised_operand.inl>
 #include <mp/numbers/simd/for_each_loop.inl>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 inline largest_magnitudes magnitudes_of(instruction_set isa, const float* values, std::size_t count) {
     return MP_SELECT_TARGET(isa, &portable_vectors::find_magnitudes, find_magnitudes)(values, count);
@@ -114,4 +114,4 @@ inline void quantise_floats(instruction_set isa, std::size_t count, std::uint16_
     kernel(count, to, from, q);
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

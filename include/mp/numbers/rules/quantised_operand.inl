@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The magnitudes of an array over vec<T>: see quantised_operand.hpp, which includes this for every target.
 
-namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE { namespace MP_TARGET {
 
 /// The bits of the largest magnitude, of finite values alone or of all.
 template <bool FiniteAlone>
@@ -83,4 +83,4 @@ inline void quantise_array_to_bfloat16(std::size_t count, std::uint16_t* to, con
     std::memcpy(to + i, halves, (count - i) * sizeof *halves);
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET
+}}}  // namespace mp::detail::MP_TARGET

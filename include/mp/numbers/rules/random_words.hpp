@@ -13,7 +13,7 @@
 #include <cstdint>
 #include <cstring>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// The block of four words that the last index is in, before index 0.
 inline constexpr std::uint64_t last_random_block = ~std::uint64_t{0} / 4;
@@ -23,14 +23,14 @@ constexpr std::size_t random_room(std::size_t count) noexcept {
     return count + 32;
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
 #define MP_KERNEL_FILE <mp/numbers/format/philox_rounds.inl>
 #include <mp/numbers/simd/for_each_target.inl>
 #define MP_KERNEL_FILE <mp/numbers/rules/random_words.inl>
 #include <mp/numbers/simd/for_each_target.inl>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// random_bits(seed, first + i) for i in [0, count), which lie in `room` from the returned place on.
 inline const std::uint32_t* random_words(instruction_set isa, std::uint64_t seed, std::uint64_t first,
@@ -49,4 +49,4 @@ inline const std::uint32_t* random_words(instruction_set isa, std::uint64_t seed
     return room + skipped;
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

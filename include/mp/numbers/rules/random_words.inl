@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Random words of neighbouring elements by vectors: see random_words.hpp.
 
-namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE { namespace MP_TARGET {
 
 /// random_bits(seed, 4 * first_block + i) for i in [0, 4 * block_count), in whole vectors: block_count is a
 /// multiple of lanes / 2.
@@ -26,4 +26,4 @@ inline void random_blocks(std::uint64_t seed, std::uint64_t first_block, std::ui
     }
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET
+}}}  // namespace mp::detail::MP_TARGET

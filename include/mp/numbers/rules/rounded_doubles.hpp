@@ -16,7 +16,7 @@
 #include <cstdint>
 #include <cstring>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 // Lanes of the widest register. The compilers of other targets, and nvcc, get one.
 #if defined(__GNUC__) && !defined(__CUDACC__) && defined(__x86_64__)
@@ -248,4 +248,4 @@ MP_ALWAYS_INLINE void for_each_double(std::size_t count, Function f) {
     for (; i < count; ++i) f(rounded_doubles<1>(0.0), i);
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

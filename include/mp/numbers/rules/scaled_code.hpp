@@ -13,7 +13,7 @@
 
 #include <cstdint>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// The code of an infinity, which is the largest finite number, or of NaN, which stays NaN.
 template <reduced Format>
@@ -71,4 +71,4 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE void scaled_code_pair(float first, float second,
     second_code = scaled_code<Format>(second, scale);
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -17,7 +17,7 @@
 #include <cstring>
 #include <limits>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// The largest of some floats, -infinity if there are none, and whether NaN or +infinity is among them: then
 /// the largest means nothing.
@@ -26,7 +26,7 @@ struct row_maximum {
     bool is_bad = false;
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
 #define MP_KERNEL_FILE <mp/numbers/rules/softmax.inl>
 #include <mp/numbers/simd/for_each_loop.inl>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Rows of softmax over vec<T>: see softmax.hpp, which includes this for every instruction set.
 
-namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE { namespace MP_TARGET {
 
 /// Bits as integers that are in the order of the floats; the NaNs lie beyond the infinities of their sign.
 MP_ALWAYS_INLINE vec<std::int32_t> ordered_bits(vec<float> x) {
@@ -158,4 +158,4 @@ inline void log_softmax_slopes(const float* y, const float* dy, std::size_t coun
     });
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET
+}}}  // namespace mp::detail::MP_TARGET

@@ -2,7 +2,7 @@
 // A float's code as that of a bfloat16 and 16 bits more, over vec<std::uint32_t>; see
 // <mp/nn/optim/split_master.hpp> for the proof. A condition is a bit that is 0 or 1.
 
-namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE { namespace MP_TARGET {
 
 /// 1 for the code of a NaN of float.
 MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr vec<std::uint32_t> is_nan_bit(vec<std::uint32_t> code) {
@@ -27,4 +27,4 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr vec<std::uint32_t> join_codes(vec<std:
     return (high - carried) << 16 | low;
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET
+}}}  // namespace mp::detail::MP_TARGET

@@ -9,13 +9,13 @@
 
 #include <cstdint>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Formats for which stochastic_codes is.
 template <class Format>
 inline constexpr bool has_stochastic_codes = is_binary16<Format> || is_bfloat16<Format>;
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
 #define MP_KERNEL_FILE <mp/numbers/rules/stochastic_rounding.inl>
 #include <mp/numbers/simd/for_each_vec.inl>

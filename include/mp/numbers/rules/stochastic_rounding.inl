@@ -2,7 +2,7 @@
 // Stochastic rounding with 32 random bits over vec<float>: see stochastic_rounding.hpp, which includes this for
 // every kind of vector.
 
-namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE { namespace MP_TARGET {
 
 /// The code of round_to<basic_float<Format>>(x, mp::stochastic(random)) in the low bits of every lane.
 template <class Format>
@@ -48,4 +48,4 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE vec<std::uint32_t> stochastic_codes(vec<float> x
     }
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET
+}}}  // namespace mp::detail::MP_TARGET

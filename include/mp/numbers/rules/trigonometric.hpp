@@ -14,7 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// high + low, where low is what is missing in high: some 104 bits.
 struct double_pair {
@@ -145,4 +145,4 @@ void rotate_points(std::size_t count, double direction, const Real* cosines, con
     });
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -10,7 +10,7 @@
 #include <cfenv>
 #endif
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Clears the upper halves of vector registers after a kernel. As long as something is in them, processors of Intel take up
 /// to fifty times as long for the instructions of SSE, of which the rest of a program is made. Compilers clear them where
@@ -156,4 +156,4 @@ MP_NEVER_INLINE auto in_default_modes(const Function& f) {
     return modes.held(f());
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Walks over arrays and sums over vec<T>, whose order does not depend on the instruction set.
 
-namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE { namespace MP_TARGET {
 
 /// Elements whose indices are equal modulo this are added up together, whatever the width of a
 /// vector.
@@ -133,4 +133,4 @@ inline double sum_of_row(const float* x, std::size_t count) {
     return sum.value();
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET
+}}}  // namespace mp::detail::MP_TARGET

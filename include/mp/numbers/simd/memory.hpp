@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <cstring>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Bytes that processors move between caches.
 inline constexpr std::size_t cache_line = 64;
@@ -101,4 +101,4 @@ inline void finish_streaming() noexcept {
 #endif
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -10,7 +10,7 @@
 
 #include <mp/numbers/simd/vector_types.inl>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE { namespace MP_TARGET {
 
 typedef std::uint32_t half_uint32
     __attribute__((vector_size(vector_bytes / 2)));  // NOLINT(modernize-use-using)
@@ -354,4 +354,4 @@ MP_ALWAYS_INLINE doubles or_fill(doubles x, std::size_t n, double fill) {
     return uint64_lanes{0, 1} < n ? x : doubles{fill, fill};
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET
+}}}  // namespace mp::detail::MP_TARGET

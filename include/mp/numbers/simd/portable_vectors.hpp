@@ -18,7 +18,7 @@
 #if defined(__GNUC__) && !defined(__CUDACC__) && !MP_X87_ARITHMETIC
 #define MP_PORTABLE_VECTORS 1
 
-namespace mp::detail::inline MP_ISA_NAMESPACE::portable_vectors {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE { namespace portable_vectors {
 
 inline constexpr std::size_t lanes = 4;
 template <class T>
@@ -236,13 +236,13 @@ MP_ALWAYS_INLINE doubles or_fill(doubles x, std::size_t n, double fill) {
     return x;
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE::portable_vectors
+}}}  // namespace mp::detail::portable_vectors
 
 #else
 #define MP_PORTABLE_VECTORS 0
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 namespace portable_vectors = single_lane;
-}
+}}
 
 #endif

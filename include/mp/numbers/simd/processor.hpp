@@ -15,7 +15,7 @@
 #include <string>
 #include <string_view>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 #if MP_X86_TARGETS
 
@@ -116,9 +116,9 @@ inline std::string instruction_set_names() {
     return names;
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// The highest one of which this processor and its system have everything. Found out once.
 [[nodiscard]] inline instruction_set processor_instruction_set() noexcept {
@@ -131,9 +131,9 @@ namespace mp::inline MP_ISA_NAMESPACE {
     return isa == instruction_set::best || includes(processor_instruction_set(), isa);
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// The choice by MP_ISA on a processor that has `most`.
 struct wished_isa {
@@ -153,9 +153,9 @@ inline wished_isa isa_by_wish(std::string_view wish, instruction_set most) {
     return {most, "it must be one of " + instruction_set_names()};
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// The instruction set that instruction_set::best stands for: the one that the environment variable MP_ISA
 /// names when it is first looked at, or else processor_instruction_set().
@@ -176,9 +176,9 @@ namespace mp::inline MP_ISA_NAMESPACE {
     return chosen;
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 [[noreturn]] MP_NEVER_INLINE inline void throw_instruction_set(std::string_view function,
                                                                instruction_set asked, instruction_set most) {
@@ -199,4 +199,4 @@ MP_ALWAYS_INLINE instruction_set isa_of(std::string_view function, const cpu& ex
     return exec.instructions;
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -12,7 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE::single_lane {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE { namespace single_lane {
 
 inline constexpr std::size_t lanes = 1;
 
@@ -182,4 +182,4 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE vec<double> or_fill(vec<double> /*x*/, std::size
     return fill;
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE::single_lane
+}}}  // namespace mp::detail::single_lane

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE { namespace MP_TARGET {
 
 /// A square of lanes x lanes, and its transposition: interleaving row i with row i + lanes / 2 rotates the
 /// bits of the place (row, lane) by one, so that after log2(lanes) rounds rows and lanes have changed places.
@@ -94,4 +94,4 @@ private:
     }
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET
+}}}  // namespace mp::detail::MP_TARGET

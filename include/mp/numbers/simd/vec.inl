@@ -6,7 +6,7 @@
 // including project is compiled with; only fma is fused. Integers and comparisons have operators. `select`
 // takes what a comparison gives.
 
-namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE { namespace MP_TARGET {
 
 /// As many doubles as vec<float> has lanes, in two registers.
 struct wide_doubles {
@@ -127,4 +127,4 @@ MP_ALWAYS_INLINE vec<double> or_fill(vec<double> x, std::size_t n, double fill) 
     return {or_fill(x.low, n, fill), or_fill(x.high, n < half ? 0 : n - half, fill)};
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET
+}}}  // namespace mp::detail::MP_TARGET

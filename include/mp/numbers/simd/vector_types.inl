@@ -2,7 +2,7 @@
 // What the vectors of all instruction sets have in common, included by x86_vectors.inl and neon_vectors.inl:
 // the vector types of the compiler, and memory.
 
-namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE { namespace MP_TARGET {
 
 #if MP_TARGET_NUMBER == MP_TARGET_NEON
 inline constexpr std::size_t vector_bytes = 16;
@@ -114,4 +114,4 @@ MP_ALWAYS_INLINE void copy_few(void* to, const void* from, std::size_t size) {
     }
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET
+}}}  // namespace mp::detail::MP_TARGET

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Lanes among each other, included by x86_vectors.inl: sums and masks of them, and vectors put together of parts of others.
 
-namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE { namespace MP_TARGET {
 
 /// The sum of the lanes: of each of one half and the one that is as far in the other half, of these likewise.
 MP_ALWAYS_INLINE double reduce_add(doubles x) {
@@ -255,4 +255,4 @@ MP_ALWAYS_INLINE bytes_of_uint32 interleave_upper_bytes(bytes_of_uint32 a, bytes
     return a;
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET
+}}}  // namespace mp::detail::MP_TARGET

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Memory, included by x86_vectors.inl: stores past the caches, and parts of vectors.
 
-namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE { namespace MP_TARGET {
 
 /// Copies whole cache lines to memory that begins at one, with stores that go around the caches and do not read
 /// what they overwrite; others see them after finish_streaming().
@@ -192,4 +192,4 @@ MP_ALWAYS_INLINE void store_partial(std::uint8_t* to, vec<std::uint8_t> x, std::
 }
 #endif
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET
+}}}  // namespace mp::detail::MP_TARGET

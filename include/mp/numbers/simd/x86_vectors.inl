@@ -11,7 +11,7 @@
 
 #include <mp/numbers/simd/vector_types.inl>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE { namespace MP_TARGET {
 
 /// One value in all lanes.
 MP_ALWAYS_INLINE vec<float> broadcast(float x) {
@@ -333,7 +333,7 @@ MP_ALWAYS_INLINE double sqrt(double x) {
     return x;
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET
+}}}  // namespace mp::detail::MP_TARGET
 
 #include <mp/numbers/simd/x86_lanes.inl>
 #include <mp/numbers/simd/x86_memory.inl>

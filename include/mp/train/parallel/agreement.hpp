@@ -17,7 +17,7 @@
 #include <string_view>
 #include <vector>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// What a rank says beside the gradients that it sends, in every message that is packed.
 struct agreement_record {
@@ -102,4 +102,4 @@ void require_same_plan(std::string_view function, const bucket_plan<Executor>& p
     });
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -14,7 +14,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// A visitor of state that calls a function with the newest amax of every history in it.
 template <class Function>
@@ -44,9 +44,9 @@ void for_each_newest_amax(const Function& function, Models&... models) {
     (models.visit_state(visitor), ...);
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// Makes the newest amax of every mp::amax_history in `models` the largest of all ranks, so that the ranks'
 /// scales of 8-bit operands stay the same, as Transformer Engine's amax reduction. To be called after the last
@@ -69,4 +69,4 @@ void reduce_amax(Ranks& ranks, Models&... models) {
         models...);
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// A communicator by reference, whose type is known at run time only: for programs that choose between MPI,
 /// threads and a single rank without being compiled for each.
@@ -132,4 +132,4 @@ private:
 
 static_assert(communicator<any_communicator>);
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

@@ -26,7 +26,7 @@
 #include <utility>
 #include <vector>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// A part of n elements in MXFP8: n codes of float8_e4m3fn, then a scale of E8M0 for each 32 of them, the largest
 /// power of two below which nothing overflows. A block with an infinity or a NaN has the scale NaN.
@@ -253,4 +253,4 @@ private:
     std::vector<std::array<double, 2>> squares_;
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

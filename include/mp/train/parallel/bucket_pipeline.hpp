@@ -24,7 +24,7 @@
 #include <utility>
 #include <vector>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// The reduction of all buckets of a plan, one step after the other. Exchanges, and gathers, are started in the
 /// order of the buckets, so that they are in the same order on all ranks.
@@ -366,4 +366,4 @@ private:
     bool finite_ = true;        // so far in this step
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -16,7 +16,7 @@
 #include <string_view>
 #include <vector>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// A parameter that takes part in a reduction.
 struct reduced_parameter {
@@ -180,4 +180,4 @@ private:
     std::vector<std::size_t> by_address_;
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -16,7 +16,7 @@
 #include <string_view>
 #include <vector>
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// As mp::save_checkpoint, by all ranks together: what mp::sharded_optimizer has shared among them is written
 /// by whom it belongs to, everything else by rank 0. The file is, to the byte, the one that a single rank
@@ -87,4 +87,4 @@ void load_checkpoint(Ranks& ranks, const std::string& path, Everything&& everyth
     detail::load_checked(*reader, everything);
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

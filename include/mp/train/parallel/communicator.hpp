@@ -11,7 +11,7 @@
 #include <cstddef>
 #include <span>
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// The ranks of a run, and the messages between them: mp::mpi_communicator in <mp/frontends/interop/mpi.hpp>,
 /// mp::loopback_communicator (the ranks are threads) in <mp/train/parallel/loopback.hpp>, mp::single_rank, or a
@@ -60,4 +60,4 @@ concept communicator =
 
 static_assert(communicator<single_rank>);
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

@@ -35,7 +35,7 @@ struct sampler_options {
 
 }  // namespace mp
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// A random permutation of 0 ... size - 1 that is computed where it is looked at, without memory, in a fifth
 /// of a microsecond. The same on every machine.
@@ -230,4 +230,4 @@ private:
     std::uint64_t whole_steps_ = 0;  ///< of an epoch, unless it carries its remainder
 };
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

@@ -25,7 +25,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// Makes the gradients of every rank the mean over all ranks, so that replicas of a model train as one on as
 /// many times the data:
@@ -243,4 +243,4 @@ private:
     bool begun_ = false;
 };
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

@@ -24,7 +24,7 @@
 #include <utility>
 #include <vector>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Kinds of collective calls. Those of a kind come in the same order on all ranks.
 enum class collective : unsigned char { exchange, gather, broadcast, max, sum };
@@ -170,9 +170,9 @@ private:
     std::string failure_;
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// A rank of mp::run_loopback. Checks what MPI does not: ranks whose calls differ in size or in their parts
 /// are an error on all of them. Not synchronised: it belongs to the thread of its rank.
@@ -305,4 +305,4 @@ void run_loopback(int ranks, Function f, std::chrono::nanoseconds timeout = defa
     if (first) std::rethrow_exception(first);
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

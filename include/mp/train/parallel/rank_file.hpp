@@ -21,7 +21,7 @@
 #include <utility>
 #include <vector>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Runs f on every rank. If it throws on one, all throw: that one its own exception, the others file_error.
 template <communicator Ranks, class Function>
@@ -129,4 +129,4 @@ private:
     std::vector<file_stretch> stretches_;
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

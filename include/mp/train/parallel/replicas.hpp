@@ -19,7 +19,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 template <class Weight>
 std::string_view bytes_of_weights(std::span<const Weight> weights) {
@@ -56,9 +56,9 @@ void require_same_digests(std::string_view function, const reducer_reference& re
     });
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// Gives all ranks the weights of rank 0: before the first step, and after it has loaded them. Make
 /// or reload the optimizers' masters after it (mp::optimizer_base::reload_master_weights). Collective.
@@ -121,4 +121,4 @@ void require_same_state(Ranks& ranks, Everything&& everything) {
     });
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

@@ -28,7 +28,7 @@
 #include <utility>
 #include <vector>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// The share of a rank in the parameters of a store: for each, the elements that are in its part of the bucket.
 template <class Weight, class Gradient>
@@ -61,9 +61,9 @@ std::vector<parameter<Weight, Gradient>> share_of(std::string_view function, con
     return result;
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// An optimizer whose masters and moments are shared among the ranks: each updates its share of the weights,
 /// and then gives it to the others. With bfloat16 weights and AdamW that is 4 + 12/N bytes for each parameter
@@ -288,4 +288,4 @@ template <class Optimizer, communicator Ranks, class... Options>
     return sharded_optimizer<Optimizer, Ranks>(exec, reduction, store, options...);
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

@@ -46,7 +46,7 @@ constexpr std::string_view name_of(wire_format wire) noexcept {
 
 }  // namespace mp
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 template <class From, class To, class Executor>
 void copy_as(const Executor& exec, const std::byte* from, std::byte* to, std::size_t count) {
@@ -182,4 +182,4 @@ wire_codec<Executor> codec_for(std::string_view function, wire_format wire) {
                                                  : "must be another one: 8 bits are for mp::cpu");
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -30,7 +30,7 @@
 #include <utility>
 #include <vector>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 inline constexpr std::string_view checkpoint_version_key = "mp.checkpoint";
 /// In version 1, means of AdamW and LAMB in reduced formats were not divided by their bias.
@@ -376,9 +376,9 @@ inline void require_checkpoint(const tensor_file& file, std::span<const std::byt
     }
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// Saves everything that a run needs to go on. `everything` names it, once for saving and loading:
 ///
@@ -443,4 +443,4 @@ void save_safetensors(const std::string& path, Everything&& everything) {
     writer.write(path, false);
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

@@ -10,7 +10,7 @@
 
 #include <cstddef>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// The codes of a matrix and of its transpose, whose rows begin at multiples of 16 bytes, as wgmma wants them.
 template <class Format>
@@ -40,4 +40,4 @@ private:
     std::ptrdiff_t columns_ = 0;
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

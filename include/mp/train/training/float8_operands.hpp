@@ -30,7 +30,7 @@
 #include <string>
 #include <string_view>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Throws unless x is a row-major matrix of this shape.
 template <class Value>
@@ -247,4 +247,4 @@ private:
     std::uint64_t checksum_ = 0;
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

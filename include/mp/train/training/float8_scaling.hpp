@@ -65,7 +65,7 @@ struct float8_options {
 
 }  // namespace mp::layers
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// The operands of the three products of a layer in 8 bits with a scale each, and what is remembered of them.
 ///
@@ -382,4 +382,4 @@ struct products_of_policy<Policy, Activation> {
     using type = float8_products<Policy, Activation>;
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

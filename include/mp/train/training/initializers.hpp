@@ -15,7 +15,7 @@
 #include <span>
 #include <string_view>
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// A distribution of weights. Made by the functions of mp::initializers.
 struct initializer {
@@ -67,9 +67,9 @@ inline initializer fan_in_uniform(std::ptrdiff_t in) {
 }
 }  // namespace initializers
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Random words, disjoint from those of random_bits(): the fourth word of the counter differs.
 inline philox4x32 initial_words(std::uint64_t seed, std::uint64_t index, std::uint32_t attempt) {
@@ -98,9 +98,9 @@ inline double standard_normal(std::uint64_t seed, std::uint64_t index) {
     }
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// Draws values: element i is a function of the seed and first_index + i, computed in double and rounded
 /// once, so the same bits on every platform whatever else is drawn.
@@ -130,4 +130,4 @@ void initialize(std::span<Element> values, const initializer& how, std::uint64_t
     }
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

@@ -23,7 +23,7 @@
 #include <utility>
 #include <vector>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// State shared by a parameter_store and its tensors.
 template <class Weight, class Gradient>
@@ -54,9 +54,9 @@ struct parameter_memory {
     }
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// A parameter in a parameter_store: a matrix, or a vector, which is a matrix of one row. A reference: copies
 /// are the same parameter, and the store must outlive them.
@@ -284,4 +284,4 @@ private:
     std::unique_ptr<memory> memory_;
 };
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

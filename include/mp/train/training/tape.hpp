@@ -24,7 +24,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// Records calls of backward functions during a forward pass and runs them in reverse. There is no graph and
 /// no automatic differentiation: layers bring their backward(), everything else is record()ed.
@@ -235,4 +235,4 @@ private:
     bool running_ = false;
 };
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Memory of a step, which is given back at once and kept for the next step.
 class tape_arena {
@@ -124,4 +124,4 @@ private:
     std::vector<autocast_token> states_;  ///< kept for the next step
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

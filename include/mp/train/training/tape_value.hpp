@@ -14,7 +14,7 @@
 #include <string_view>
 #include <type_traits>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// The gradient of a value: all copies of the value refer to this object, in the arena.
 template <class Element>
@@ -23,9 +23,9 @@ struct tape_gradient {
     bool written;
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// A matrix that calls of a tape write or read, and its gradient. Made by mp::tape; copies are the same value.
 /// It belongs to a step of the tape: when that has ended, its functions throw state_error. Must not be used
@@ -80,4 +80,4 @@ private:
     detail::tape_gradient<value_type>* gradient_;
 };
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

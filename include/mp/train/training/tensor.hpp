@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// rows * columns; throws where the bytes of as many elements do not fit into memory.
 inline std::size_t element_count(std::string_view function, std::ptrdiff_t rows, std::ptrdiff_t columns,
@@ -34,9 +34,9 @@ inline std::size_t element_count(std::string_view function, std::ptrdiff_t rows,
     return static_cast<std::size_t>(rows * columns);
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// A copy on the host of what lies in the memory of an executor, which is waited for.
 template <executor Executor, class Element>
@@ -204,4 +204,4 @@ private:
     std::ptrdiff_t columns_ = 0;
 };
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

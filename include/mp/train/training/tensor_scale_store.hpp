@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// The delayed scales of all 8-bit tensors of a model. Layers add theirs when they are made, as they add parameters
 /// to the mp::parameter_store that has this, and all move together, at the first forward pass of an iteration: on a
@@ -149,4 +149,4 @@ private:
     std::unique_ptr<const detail::memory_copies> copies_;
 };
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

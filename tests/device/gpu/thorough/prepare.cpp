@@ -42,7 +42,7 @@ int device_number(const counting_gpu& exec) {
 
 }  // namespace prepare_test
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 template <>
 struct is_gpu_executor<prepare_test::counting_gpu> : std::true_type {};
@@ -50,11 +50,9 @@ template <>
 inline constexpr auto compiled_capabilities<prepare_test::counting_gpu> =
     compiled_capabilities<prepare_test::simulated>;
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace prepare_test {
-
-namespace {
+namespace prepare_test { namespace {
 
 constexpr auto wgmma = mp::gpu_gemm_kernel::wgmma;
 constexpr std::ptrdiff_t rows = 72, columns = 40, k = 256;

@@ -15,7 +15,7 @@
 #include <cstring>
 #include <type_traits>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Not inlined into kernels, whose encoding of instructions is not that of the program.
 template <class Operation>
@@ -30,12 +30,12 @@ MP_NEVER_INLINE void runtime_arrays_portable(const runtime_rounding& rounding, c
     }
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
 #define MP_KERNEL_FILE <mp/arrays/analysis/kernels/runtime_arrays.inl>
 #include <mp/numbers/simd/for_each_target.inl>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Vectors round off at least two bits, and more than there are random ones; see the kernel.
 inline bool has_runtime_vectors(const runtime_rounding& r) noexcept {
@@ -56,4 +56,4 @@ auto runtime_kernel_for([[maybe_unused]] instruction_set isa, const runtime_roun
     return chosen;
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -10,7 +10,7 @@
 //
 // Errors are exact unless something underflows or overflows; such lanes have the integers of runtime_operations.hpp.
 
-namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE { namespace MP_TARGET {
 
 MP_ALWAYS_INLINE uint64_lanes bits_of_doubles(doubles x) {
     return reinterpret_cast<uint64_lanes>(x);
@@ -315,4 +315,4 @@ void runtime_arrays(const runtime_rounding& rounding, const double* a, const dou
              : runtime_loop<Operation, false>(rounding, a, b, out, count, seed, first);
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET
+}}}  // namespace mp::detail::MP_TARGET

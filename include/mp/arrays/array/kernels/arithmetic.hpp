@@ -14,7 +14,7 @@
 #include <cstring>
 #include <type_traits>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Types whose arithmetic the kernels do in float.
 template <class Value>
@@ -38,7 +38,7 @@ void map_portable(Value* out, std::size_t count, Operand... operands) noexcept {
     for (std::size_t i = 0; i < count; ++i) out[i] = Operation::apply(scalar_operand(operands, i)...);
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
 #define MP_KERNEL_FILE <mp/arrays/array/kernels/operand_copy.inl>
 #include <mp/numbers/simd/for_each_target.inl>
@@ -48,7 +48,7 @@ void map_portable(Value* out, std::size_t count, Operand... operands) noexcept {
 #define MP_KERNEL_FILE <mp/arrays/array/kernels/binary16.inl>
 #include <mp/numbers/simd/for_each_target.inl>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// The kernel for an instruction set, which computes out[i] = Operation::apply(operands[i]...). An operand is
 /// a pointer or `repeated`. `out` may be one of the pointers.
@@ -71,4 +71,4 @@ auto arithmetic_kernel([[maybe_unused]] instruction_set isa) noexcept {
     return chosen;
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -16,7 +16,7 @@
 // Only tfloat32, whose products have 22 bits, sends lanes with subnormal products and quotients to the scalar
 // operators, which look closer.
 
-namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE { namespace MP_TARGET {
 
 template <class Value>
 inline constexpr bool comes_in_pairs = [] {
@@ -337,4 +337,4 @@ void map_array(Value* out, std::size_t count, Operand... operands) noexcept {
                 count, operands...);
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET
+}}}  // namespace mp::detail::MP_TARGET

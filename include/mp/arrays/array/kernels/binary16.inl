@@ -11,7 +11,7 @@
 
 #if MP_TARGET_NUMBER == MP_TARGET_AVX512_FP16
 
-namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE { namespace MP_TARGET {
 
 // NOLINTNEXTLINE(modernize-use-using): attributes of an alias would be those of the element
 typedef std::uint16_t halves __attribute__((vector_size(64)));
@@ -75,15 +75,15 @@ void map_binary16(Value* out, std::size_t count, Operand... operands) noexcept {
     }
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET
+}}}  // namespace mp::detail::MP_TARGET
 
 #else
 
-namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE { namespace MP_TARGET {
 
 /// Not defined: clang complains where it is given a target for no function.
 void binary16_needs_avx512_fp16() noexcept;
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET
+}}}  // namespace mp::detail::MP_TARGET
 
 #endif

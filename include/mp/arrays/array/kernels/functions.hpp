@@ -11,7 +11,7 @@
 #include <mp/numbers/format/math/power.hpp>
 #include <mp/numbers/rules/exponential.hpp>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 struct natural_exponential {
     template <class Value>
@@ -54,12 +54,12 @@ inline constexpr bool has_function_vectors = [] {
     return false;
 }();
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
 #define MP_KERNEL_FILE <mp/arrays/array/kernels/functions.inl>
 #include <mp/numbers/simd/for_each_target.inl>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// The kernel for an instruction set, as arithmetic_kernel().
 template <class Function, class Value>
@@ -74,4 +74,4 @@ auto function_kernel([[maybe_unused]] instruction_set isa) noexcept {
     return chosen;
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

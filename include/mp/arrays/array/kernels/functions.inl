@@ -11,7 +11,7 @@
 // half and bfloat16 with the functions in double. Coefficients are those of the polynomials through the
 // Chebyshev nodes.
 
-namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE { namespace MP_TARGET {
 
 inline constexpr float function_tolerance = 0x1p-20F;
 
@@ -280,4 +280,4 @@ void map_function(Value* out, std::size_t count, const Value* from) noexcept {
     store_first(out + i, last, rest);
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET
+}}}  // namespace mp::detail::MP_TARGET

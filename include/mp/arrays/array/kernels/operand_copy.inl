@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The elements at the end of an array that fill no vector.
 
-namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE { namespace MP_TARGET {
 
 /// Calls f(first, n) for each vector that holds some of the first `count` elements: n of them, `lanes` in all but
 /// the last.
@@ -61,4 +61,4 @@ MP_ALWAYS_INLINE void store_first(Value* to, const Value* results, std::size_t c
     });
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET
+}}}  // namespace mp::detail::MP_TARGET

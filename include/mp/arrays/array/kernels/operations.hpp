@@ -9,7 +9,7 @@
 
 #include <concepts>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 struct addition {
     template <class Value>
@@ -87,4 +87,4 @@ MP_ALWAYS_INLINE broadcast_value<Value> operand_from(broadcast_value<Value> oper
     return operand;
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

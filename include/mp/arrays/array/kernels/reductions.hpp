@@ -10,7 +10,7 @@
 #include <concepts>
 #include <cstddef>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// The order: element i of a block goes to lane i mod 64.
 inline constexpr std::size_t sum_lanes = 64;
@@ -116,12 +116,12 @@ void sum_portable(Accumulator* result, std::size_t count, const Value*... from) 
     });
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
 #define MP_KERNEL_FILE <mp/arrays/array/kernels/reductions.inl>
 #include <mp/numbers/simd/for_each_target.inl>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 template <class Term, class Accumulator, class... Value>
 auto sum_kernel([[maybe_unused]] instruction_set isa) noexcept {
@@ -135,4 +135,4 @@ auto sum_kernel([[maybe_unused]] instruction_set isa) noexcept {
     return chosen;
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

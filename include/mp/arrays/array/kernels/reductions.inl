@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The 64 lanes of a block as accumulators in registers.
 
-namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE { namespace MP_TARGET {
 
 template <class Value>
 MP_ALWAYS_INLINE vec<float> load_terms(const Value* from) {
@@ -110,4 +110,4 @@ void sum_array(Accumulator* result, std::size_t count, const Value*... from) noe
     });
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET
+}}}  // namespace mp::detail::MP_TARGET

@@ -7,7 +7,7 @@
 #include <mp/numbers/format/number_traits.hpp>
 #include <mp/numbers/format/ordering.hpp>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// f of two numbers of any format, or of floats.
 template <class Value, class Function>
@@ -59,12 +59,12 @@ struct magnitude {
 template <class Value>
 inline constexpr bool has_ordered_codes = layout_of<format_of_t<Value>>::is_signed;
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
 #define MP_KERNEL_FILE <mp/arrays/array/kernels/selection.inl>
 #include <mp/numbers/simd/for_each_target.inl>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// The kernel for an instruction set, as arithmetic_kernel().
 template <class Operation, class Value, class... Operand>
@@ -79,4 +79,4 @@ auto selection_kernel([[maybe_unused]] instruction_set isa) noexcept {
     return chosen;
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

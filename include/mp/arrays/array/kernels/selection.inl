@@ -2,7 +2,7 @@
 // Codes as they lie in memory, as many in a vector as fit. What is said of codes holds for those of tfloat32
 // too, which lie in the highest bits of 32: all constants are moved with them.
 
-namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE { namespace MP_TARGET {
 
 template <class Value>
 struct code_vectors {
@@ -121,4 +121,4 @@ void select_array(Value* out, std::size_t count, Operand... operands) noexcept {
     store_first(out + i, last, rest);
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET
+}}}  // namespace mp::detail::MP_TARGET

@@ -7,7 +7,7 @@
 // anything narrower it is rounded to odd, after which rounding to nearest is rounding once (Boldo and
 // Melquiond 2008).
 
-namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE { namespace MP_TARGET {
 
 /// The values of elements, exactly.
 template <class Element>
@@ -219,4 +219,4 @@ void dequantize_columns(const std::byte* elements, std::size_t element_stride,
     if (streams) finish_streaming();
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET
+}}}  // namespace mp::detail::MP_TARGET

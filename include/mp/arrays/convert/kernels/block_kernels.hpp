@@ -13,7 +13,7 @@
 #include <cstdint>
 #include <type_traits>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Whether rows of such blocks are cut into vectors without a rest, and packed ones into bytes.
 template <class BlockScaled>
@@ -78,4 +78,4 @@ struct element_midpoints {
     }
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

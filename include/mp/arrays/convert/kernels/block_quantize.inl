@@ -2,7 +2,7 @@
 // block_quantizer of <mp/arrays/convert/quantize.hpp> on vectors, for rounding::nearest_even with
 // saturation::finite.
 
-namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE { namespace MP_TARGET {
 
 /// Finite floats rounded to nearest even, what is too large becoming the largest element. The codes are in
 /// the low bits.
@@ -139,4 +139,4 @@ std::uint32_t largest_finite_of(const Value* from, std::size_t count) {
     return static_cast<std::uint32_t>(result);
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET
+}}}  // namespace mp::detail::MP_TARGET

@@ -2,7 +2,7 @@
 // The largest magnitudes of `lanes` blocks in the lanes of one vector, and their scales, by the rules of
 // <mp/arrays/convert/block_scale.hpp>.
 
-namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE { namespace MP_TARGET {
 
 /// The larger of two magnitudes.
 MP_ALWAYS_INLINE vec<std::int32_t> larger(vec<std::int32_t> a, vec<std::int32_t> b) {
@@ -71,4 +71,4 @@ MP_ALWAYS_INLINE vec<std::uint32_t> scale_quotient_codes(vec<std::uint32_t> magn
     return code == 0U ? vec<std::uint32_t>{} + 1U : code;
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET
+}}}  // namespace mp::detail::MP_TARGET

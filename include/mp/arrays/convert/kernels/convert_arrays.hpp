@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <cstring>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Whether convert_array exists for a pair of types: all formats whose numbers are floats, float and double.
 template <class From, class To>
@@ -22,7 +22,7 @@ inline constexpr bool has_convert_array = (has_number_vectors<From> || std::same
 /// Elements that convert_array_streaming converts at a time: whole cache lines of every type.
 inline constexpr std::size_t streamed_elements = 64;
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
 #define MP_KERNEL_FILE <mp/arrays/convert/kernels/convert_arrays.inl>
 #include <mp/numbers/simd/for_each_target.inl>

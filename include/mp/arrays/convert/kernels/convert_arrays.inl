@@ -5,7 +5,7 @@
 // doubles are first rounded to odd to float's 24 bits, after which rounding to at most 22 bits is rounding
 // once (Boldo and Melquiond 2008).
 
-namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE { namespace MP_TARGET {
 
 MP_ALWAYS_INLINE doubles load(const double* from) {
     doubles x;
@@ -275,4 +275,4 @@ void convert_array_streaming(const From* from, To* to, std::size_t count) noexce
 }
 #endif
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET
+}}}  // namespace mp::detail::MP_TARGET

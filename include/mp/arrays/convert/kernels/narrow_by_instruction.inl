@@ -2,7 +2,7 @@
 // Conversions for which processors have an instruction that rounds once (Intel 64 and IA-32 Architectures
 // Software Developer's Manual, volume 2). The bits are those of convert_array, which converts what is left.
 
-namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE { namespace MP_TARGET {
 
 #if MP_TARGET_NUMBER == MP_TARGET_AVX512_BF16
 /// Whether a lane of the four holds a subnormal number.
@@ -61,4 +61,4 @@ inline void narrow_to_half(const double* from, basic_float<formats::binary16>* t
 }
 #endif
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET
+}}}  // namespace mp::detail::MP_TARGET

@@ -12,7 +12,7 @@
 #include <cstring>
 #include <type_traits>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Types of which the kernels read and write arrays through vectors of floats: float, and every reduced
 /// format that fast_path_in float, with room for the sums of narrow_codes.
@@ -40,7 +40,7 @@ inline constexpr bool has_16_bits = false;
 template <class Format>
 inline constexpr bool has_16_bits<basic_float<Format>> = is_binary16<Format> || is_bfloat16<Format>;
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
 #define MP_HIGHEST_TARGET MP_TARGET_AVX512_FP16
 #define MP_KERNEL_FILE <mp/arrays/convert/kernels/number_vectors.inl>

@@ -3,7 +3,7 @@
 // steps with ?: for select. They need the default modes (default_floating_point_modes) for numbers that are
 // subnormal in the narrow format.
 
-namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE { namespace MP_TARGET {
 
 /// The values of codes, exactly; NaNs become quiet and keep sign and payload.
 template <class Format>
@@ -280,4 +280,4 @@ MP_ALWAYS_INLINE void load_scaled_binary16(const std::uint8_t* codes, vec<float>
     high = widen_scaled_binary16<Format>(half[1]);
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET
+}}}  // namespace mp::detail::MP_TARGET

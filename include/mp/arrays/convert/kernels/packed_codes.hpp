@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <cstring>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Eight codes take as many bytes as a code has bits: the unit in which arrays are packed.
 inline constexpr std::size_t pack_group = 8;
@@ -50,7 +50,7 @@ constexpr void unpack_codes(const std::byte* bytes, std::uint8_t* codes, std::si
 /// Codes that the kernels below have on their way at a time: a kilobyte or less, in the innermost cache.
 inline constexpr std::size_t codes_at_a_time = 512;
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
 #define MP_KERNEL_FILE <mp/arrays/convert/kernels/packed_codes.inl>
 #include <mp/numbers/simd/for_each_target.inl>

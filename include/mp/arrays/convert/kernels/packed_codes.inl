@@ -4,7 +4,7 @@
 // Neighbours are joined in lanes of twice the size by a shift, twice for 6 bits: 8 -> 12 in 16 -> 24 in 32.
 // Then the bytes that are used move together.
 
-namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE { namespace MP_TARGET {
 
 // NOLINTBEGIN(modernize-use-using): attributes of an alias would be those of the element
 typedef std::uint8_t half_code_bytes __attribute__((vector_size(vector_bytes / 2)));
@@ -175,4 +175,4 @@ void unpack_numbers(const std::byte* from, To* to, std::size_t count) {
     }
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET
+}}}  // namespace mp::detail::MP_TARGET

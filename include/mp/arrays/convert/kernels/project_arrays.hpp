@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// A projection onto a format as the constants that its kernel works with.
 struct projection_plan {
@@ -85,7 +85,7 @@ constexpr projection_plan plan_of(const projection& p) noexcept {
     return plan;
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
 #define MP_KERNEL_FILE <mp/arrays/convert/kernels/project_arrays.inl>
 #include <mp/numbers/simd/for_each_target.inl>

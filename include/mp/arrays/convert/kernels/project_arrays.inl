@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Floats to every format in every projection.
 
-namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE { namespace MP_TARGET {
 
 /// Whether stochastic rounding goes away from zero: all ones or zero. `rest` is what is cut off, in units of
 /// 2^(-places) of the last place; see stochastically_up. Random bits and the rest are compared at the top of
@@ -129,4 +129,4 @@ inline void narrow_to_odd_array(const double* from, float* to, std::size_t count
     }
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET
+}}}  // namespace mp::detail::MP_TARGET

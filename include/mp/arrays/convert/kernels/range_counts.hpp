@@ -10,7 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Magnitude codes of floats at which the class of a value in some format changes, each the smallest one.
 struct range_thresholds {
@@ -30,7 +30,7 @@ struct range_counts {
     std::uint64_t subnormals[23] = {};  ///< by the highest bit of the fraction, with an exponent field of 0
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
 #define MP_KERNEL_FILE <mp/arrays/convert/kernels/range_counts.inl>
 #include <mp/numbers/simd/for_each_target.inl>

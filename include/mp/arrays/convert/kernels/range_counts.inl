@@ -3,7 +3,7 @@
 // through a buffer of bytes in the innermost cache, counted one by one. Neighbours are counted in different
 // tables, so that no counter waits for the one before it.
 
-namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE { namespace MP_TARGET {
 
 /// Counters of one vector, a lane each; a comparison that holds is -1.
 struct lane_counts {
@@ -104,4 +104,4 @@ void count_range(const Value* from, std::size_t count, range_thresholds at, rang
     }
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET
+}}}  // namespace mp::detail::MP_TARGET

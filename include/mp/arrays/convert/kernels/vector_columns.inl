@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE { namespace MP_TARGET {
 
 /// rows[v][i] = the i-th of `length` elements of vector v of some, as a float: it lies at from[v + i * stride].
 /// A row begins `row_stride` floats behind the one before. In the order of memory, whose pages a large stride
@@ -43,4 +43,4 @@ void gather_columns(const Value* from, std::ptrdiff_t stride, std::ptrdiff_t vec
     }
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET
+}}}  // namespace mp::detail::MP_TARGET

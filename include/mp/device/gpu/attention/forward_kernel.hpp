@@ -14,7 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Writes a lane's elements of 16 x Columns sums, row by row multiplied by factor[half], where `column` is
 /// the first column of the sums in the head.
@@ -121,4 +121,4 @@ struct attention_kernel {
     }
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -19,7 +19,7 @@
 #include <cstdint>
 #include <type_traits>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Rows of a head that a block of threads takes at a time, of queries and of keys: 16 a warp.
 inline constexpr int attention_tile = 64;
@@ -139,4 +139,4 @@ private:
     }
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

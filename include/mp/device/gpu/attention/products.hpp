@@ -19,7 +19,7 @@
 #include <cstdint>
 #include <type_traits>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// What a lane has of a warp's 16 x Columns sums: element n of fragment j is row mma_c_coordinate(lane,
 /// n).row and column 8 j + mma_c_coordinate(lane, n).position.
@@ -209,4 +209,4 @@ struct attention_row_products {
     }
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

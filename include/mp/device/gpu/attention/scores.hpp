@@ -16,7 +16,7 @@
 #include <cstdint>
 #include <type_traits>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Stands for the elements of a mask that is not there.
 struct no_mask {};
@@ -263,4 +263,4 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE void drop_weights(Thread thread, const attention
     }
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

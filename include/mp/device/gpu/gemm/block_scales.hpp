@@ -15,7 +15,7 @@
 
 #include <cstddef>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// The scales of both operands, as kernels read them. In shared memory every row of a tile, and every column
 /// behind the rows, has its own float, however many of them share one.
@@ -210,4 +210,4 @@ struct scaled_simt_policy : simt_policy<Tile, A, B, AKMajor, BKMajor> {
     }
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

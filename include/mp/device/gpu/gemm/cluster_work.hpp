@@ -8,7 +8,7 @@
 
 #include <cstddef>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// A tile of one of the products, and a slice of k.
 struct tile_work {
@@ -53,4 +53,4 @@ struct cluster_work {
     }
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

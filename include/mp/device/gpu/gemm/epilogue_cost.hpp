@@ -10,12 +10,12 @@
 #include <algorithm>
 #include <cstddef>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Where threads end 8 elements of C: read from shared memory, alpha, relu, one rounding, written.
 inline constexpr int least_epilogue_instructions = 55;
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
 namespace mp {
 
@@ -38,7 +38,7 @@ inline constexpr int epilogue_instructions<epilogue_chain<First, Second>> =
 
 }  // namespace mp
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// What the end of an element of C takes for each of k, in multiply-adds of wgmma. A multiprocessor issues an instruction for
 /// 128 threads a cycle, and multiplies 4096 bytes of one operand with those of the other.
@@ -59,4 +59,4 @@ template <class Input>
     return (tiles - 1) * (std::max)(products, (products + alone) / 2) + products + alone;
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

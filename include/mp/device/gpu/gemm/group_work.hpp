@@ -11,7 +11,7 @@
 #include <cstddef>
 #include <type_traits>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// One product, or a batch of them: cluster_work.
 struct no_groups {
@@ -97,4 +97,4 @@ private:
     int k_;
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -11,7 +11,7 @@
 
 #include <cstddef>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// The alignment that remains `elements` behind an aligned vector.
 template <class Value>
@@ -90,4 +90,4 @@ struct grouped_gemm_kernel {
     }
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -10,7 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// A tile of a group. Nothing is to be done where there is none.
 struct group_tile {
@@ -183,4 +183,4 @@ using masked_groups = group_list<group_kind::masked>;
 using k_groups = group_list<group_kind::k>;
 using k_block_groups = group_list<group_kind::blocks_of_k>;
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -15,7 +15,7 @@
 #include <cstdint>
 #include <type_traits>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// The type of a policy's sums: float, unless it says otherwise.
 template <class Policy>
@@ -103,4 +103,4 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE void finish_inner_chunk(
     thread.store(chunk_at<4>(output.data + (row * output.stride + column)), scale_integers(output, bits, c));
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

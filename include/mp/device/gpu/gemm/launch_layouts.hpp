@@ -10,7 +10,7 @@
 
 #include <string_view>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Launches the kernel of a policy for layouts that are known.
 template <template <class, class, class, bool, bool> class Policy, class Tile, bool AKMajor, bool BKMajor,
@@ -34,4 +34,4 @@ void launch_layouts(std::string_view function, const Executor& exec, const gpu_g
     });
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -18,7 +18,7 @@
 #include <cstdint>
 #include <type_traits>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 template <class Value>
 inline constexpr bool is_wide_mixed_operand = std::is_same_v<Value, half> || std::is_same_v<Value, bfloat16>;
@@ -86,7 +86,7 @@ using mixed_tiles =
                                  offered_tile<mma_tile_16, 25, 4, 3>>,
                        tile_list<offered_tile<mma_tile_128, 100, 2>, offered_tile<mma_tile_64, 60, 2>>>;
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
 namespace mp {
 

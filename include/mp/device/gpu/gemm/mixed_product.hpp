@@ -18,7 +18,7 @@
 #include <string_view>
 #include <type_traits>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// A product of operands of 16 and 8 bits.
 template <class Executor, class A, class B, class C, class Epilogue>
@@ -61,4 +61,4 @@ void multiply_mixed(const Executor& exec, float alpha, matrix_view<A> a, matrix_
     }
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -18,7 +18,7 @@
 #include <cstdint>
 #include <type_traits>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Whether the sums of 8-bit products have so few bits that they are added to a float every 128 products: the
 /// tensor cores of sm_89 keep 13 fraction bits. (mma.sync of sm_90 and sm_100 multiplies them as half, and
@@ -197,4 +197,4 @@ struct mma_policy {
     }
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

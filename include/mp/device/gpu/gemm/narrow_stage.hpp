@@ -19,7 +19,7 @@
 #include <cstdint>
 #include <type_traits>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Two bytes as the lower ones of two words of 16 bits, whose upper ones are `Upper`.
 template <std::uint32_t Upper>
@@ -170,4 +170,4 @@ private:
     }
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

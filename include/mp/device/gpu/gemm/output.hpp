@@ -16,7 +16,7 @@
 #include <cstddef>
 #include <type_traits>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// alpha * product + beta * c as mp::gemm on the CPU forms it: with both terms, exact products in double
 /// whose sum is rounded to double and then to float; c is not looked at when beta is 0.
@@ -179,4 +179,4 @@ MP_HOST_DEVICE MP_KERNEL_INLINE void load_chunk_of_sums(Thread thread, simt::sha
     }
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -64,7 +64,7 @@ enum class gpu_gemm_kernel : unsigned char {
 
 }  // namespace mp
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 [[nodiscard]] constexpr std::string_view name_of(gpu_gemm_kernel kernel) {
     constexpr std::array<std::string_view, 6> names{"automatic", "simt",  "wmma",
@@ -72,14 +72,14 @@ namespace mp::inline MP_ISA_NAMESPACE {
     return names[static_cast<std::size_t>(kernel)];
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Slices into which a product's k may be divided.
 inline constexpr int most_splits = 64;
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
 namespace mp {
 
@@ -141,7 +141,7 @@ struct gpu_gemm_plan {
 
 }  // namespace mp
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// The architecture from which on a kernel takes operands of a type.
 template <class Input>
@@ -388,9 +388,9 @@ template <class Input>
     return plan;
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// Decides how products of a (rows x k) and b (k x columns) are computed on a GPU with these
 /// properties; `batch` is how many of them there are in a call. Throws argument_error for a kernel that the
@@ -405,4 +405,4 @@ template <gpu_gemm_input Input, gpu_gemm_kernel Kernel = gpu_gemm_kernel::automa
         options);
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

@@ -13,7 +13,7 @@
 #include <initializer_list>
 #include <type_traits>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Numbers of 8 bits, whose sums in tensor cores have fewer bits than a float. Those of integers are exact.
 template <class Input>
@@ -164,4 +164,4 @@ void with_layouts(const Problem& problem, Function f) {
     }
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

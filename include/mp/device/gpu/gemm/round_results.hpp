@@ -10,7 +10,7 @@
 
 #include <type_traits>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Two products of floats rounded to the type of C.
 ///
@@ -68,4 +68,4 @@ template <class Output, int Count>
     }
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -12,7 +12,7 @@
 #include <algorithm>
 #include <cstddef>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// An policy of multistage_gemm_kernel: right everywhere, but slow. Of each 16 x 16 sums lane l has the 8 of row l
 /// / 2 that begin at column l % 2 * 8. Products are added in ascending k by fused multiply-adds: the bits
@@ -114,4 +114,4 @@ struct simt_policy {
     }
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -12,7 +12,7 @@
 
 #include <cstddef>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Adds the slices of the sums, in their order, and ends the elements of C. Slice s of matrix b of a batch is
 /// a matrix of c.rows x c.columns floats, number b * splits + s behind `sums`. The float sums are rounded to
@@ -68,4 +68,4 @@ private:
     }
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -10,7 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Bytes of k of one stage.
 inline constexpr int stage_k_bytes = 64;
@@ -138,4 +138,4 @@ private:
     std::uint32_t to_;
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -21,7 +21,7 @@
 #include <cstdint>
 #include <type_traits>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Tiles in which warps write C: 16 rows of 128 bytes, swizzled, so that the words which a warp writes at a
 /// time fill the banks once (with floats twice).
@@ -122,4 +122,4 @@ private:
     }
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

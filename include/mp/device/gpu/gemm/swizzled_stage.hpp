@@ -15,7 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// A tile of m x k of A (n x k of B) with m = `Extent` and 64 bytes of k, in the order of the elements in
 /// memory, as swizzled rows of 64 or 128 bytes, so that neither copies nor load_matrix have bank conflicts.
@@ -203,4 +203,4 @@ private:
     }
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

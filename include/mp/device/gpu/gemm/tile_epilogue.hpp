@@ -19,7 +19,7 @@
 #include <cstdint>
 #include <type_traits>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Where neighbouring elements lie in the C that the epilogue knows.
 struct chunk_in_c {
@@ -221,4 +221,4 @@ struct tile_epilogue<amax_epilogue> {
     }
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

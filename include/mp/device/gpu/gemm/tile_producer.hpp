@@ -9,7 +9,7 @@
 
 #include <cstdint>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Copies the operands of tiles of C, of which steps follow each other through the stages of Pipeline.
 template <class Pipeline, class Groups>
@@ -49,4 +49,4 @@ struct tile_producer {
     }
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

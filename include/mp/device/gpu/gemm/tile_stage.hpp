@@ -13,7 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Bytes of k of a stage: a row of 128 bytes, swizzled.
 inline constexpr int warpgroup_k_bytes = 128;
@@ -114,4 +114,4 @@ private:
     }
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

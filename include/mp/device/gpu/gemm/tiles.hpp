@@ -11,7 +11,7 @@
 #include <array>
 #include <type_traits>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Tiles of the kernels. Those of mma are large, since each byte that is fetched then serves more products:
 /// 64 x 64 sums a warp is what registers have room for.
@@ -151,4 +151,4 @@ using warpgroup_tiles = std::conditional_t<is_float8<Input>,
                                                      offered_tile<swapped_warpgroup_tile<16, 64>, 20, 2>,
                                                      offered_tile<swapped_warpgroup_tile<64, 64>, 50, 2>>>;
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

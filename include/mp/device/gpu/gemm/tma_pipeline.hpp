@@ -9,7 +9,7 @@
 
 #include <cstdint>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// The operands of a step: Rows of A and Columns of B, with 128 bytes of k. Each block of a cluster brings its part of B to
 /// all of them.
@@ -117,4 +117,4 @@ struct tma_pipeline {
     }
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -20,7 +20,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Of a warp with 16 rows and `Columns` columns of sums, in the places of simt::wgmma_coordinate. It has
 /// `bytes` of shared memory from `at` on, a multiple of 1024.
@@ -228,4 +228,4 @@ private:
     }
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -14,7 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// The scales of a warp's 16 rows and of `Columns` columns, for one block of k after the other: a ring of three of them in
 /// `bytes` of shared memory from `begin` on, to which the warp copies two ahead.
@@ -73,4 +73,4 @@ struct warp_scales {
     }
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

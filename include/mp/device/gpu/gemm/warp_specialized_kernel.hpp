@@ -28,7 +28,7 @@
 #include <cstdint>
 #include <type_traits>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// c = epilogue(alpha * a b + beta * c). Tiles of 128 x Columns; blocks of a cluster have tiles that lie
 /// below each other, and each brings a part of B to all of them.
@@ -321,4 +321,4 @@ private:
     }
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

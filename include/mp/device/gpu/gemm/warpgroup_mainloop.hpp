@@ -17,7 +17,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// The loop over k. The warps of a group wait for `full`, begin their products, and say `empty` for the stage before,
 /// whose products are then done, so that two stages of products are always under way.
@@ -187,4 +187,4 @@ private:
     }
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

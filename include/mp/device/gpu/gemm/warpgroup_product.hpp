@@ -21,7 +21,7 @@
 #include <string_view>
 #include <type_traits>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Whether TMA and wgmma take an operand.
 template <class Value>
@@ -166,4 +166,4 @@ void run_warpgroups(std::string_view function, const Executor& exec, gpu_gemm_pl
     });
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Two barrier objects from `Begin` on, of which each ends a phase when the other group has begun all products of a tile.
 ///
@@ -54,4 +54,4 @@ private:
     bool parity_;
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

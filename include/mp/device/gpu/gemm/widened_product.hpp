@@ -14,7 +14,7 @@
 #include <cstddef>
 #include <type_traits>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 template <class Value>
 concept widens_to_float =
@@ -47,4 +47,4 @@ void multiply_widened(const Executor& exec, float alpha, matrix_view<A> a, matri
     gemm(exec, alpha, left, right, beta, c, epilogue);
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

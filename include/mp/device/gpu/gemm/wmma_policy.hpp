@@ -16,7 +16,7 @@
 #include <cstdint>
 #include <type_traits>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// `Extent` rows of A (columns of B) and 64 bytes of k, in the order of the elements in memory. Rows are
 /// 16 bytes longer than they need be: then the eight rows from which a fragment is loaded at a time begin 4
@@ -159,4 +159,4 @@ struct wmma_policy {
     }
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -24,7 +24,7 @@
 
 #include <cstdint>
 
-namespace mp::simt::detail::inline MP_ISA_NAMESPACE {
+namespace mp::simt::detail { inline namespace MP_ISA_NAMESPACE {
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
 #define MP_NEEDS_SM_90(...) __trap()
@@ -241,4 +241,4 @@ public:
 #undef MP_NEEDS_SM_90
 #undef MP_NEEDS_SM_90A
 
-}  // namespace mp::simt::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::simt::detail

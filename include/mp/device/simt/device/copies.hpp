@@ -7,7 +7,7 @@
 #include <mp/device/simt/device/memory.hpp>
 #include <mp/device/simt/shared_pointer.hpp>
 
-namespace mp::simt::detail::inline MP_ISA_NAMESPACE {
+namespace mp::simt::detail { inline namespace MP_ISA_NAMESPACE {
 
 class device_copies : public device_basics {
 public:
@@ -61,4 +61,4 @@ public:
     }
 };
 
-}  // namespace mp::simt::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::simt::detail

@@ -14,7 +14,7 @@
 #include <cstdint>
 #include <type_traits>
 
-namespace mp::simt::detail::inline MP_ISA_NAMESPACE {
+namespace mp::simt::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// False, but only once the type is known: for what a static_assert says of types that come too late.
 template <class...>
@@ -205,4 +205,4 @@ public:
     }
 };
 
-}  // namespace mp::simt::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::simt::detail

@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <type_traits>
 
-namespace mp::simt::detail::inline MP_ISA_NAMESPACE {
+namespace mp::simt::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// The type that one instruction loads or stores: Bytes wide.
 template <std::size_t Bytes>
@@ -85,4 +85,4 @@ __device__ __forceinline__ void store_past_cache(void* to, const Value& value) {
     __stcs(static_cast<word_for<Value>*>(to), word);
 }
 
-}  // namespace mp::simt::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::simt::detail

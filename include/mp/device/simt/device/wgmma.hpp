@@ -82,7 +82,7 @@
         MP_WGMMA_16(128, "m64n256k16", Type, "128", "129", "130", "131", "132"); \
     }
 
-namespace mp::simt::detail::inline MP_ISA_NAMESPACE {
+namespace mp::simt::detail { inline namespace MP_ISA_NAMESPACE {
 
 class device_wgmma : public device_wmma {
 public:
@@ -176,7 +176,7 @@ public:
     }
 };
 
-}  // namespace mp::simt::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::simt::detail
 
 #undef MP_REGISTERS_8
 #undef MP_REGISTERS_32

@@ -16,7 +16,7 @@
 
 #include <type_traits>
 
-namespace mp::simt::detail::inline MP_ISA_NAMESPACE {
+namespace mp::simt::detail { inline namespace MP_ISA_NAMESPACE {
 
 // <mma.h> declares it from sm_80 on only.
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
@@ -124,4 +124,4 @@ private:
 #undef MP_LOAD_4
 };
 
-}  // namespace mp::simt::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::simt::detail

@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace mp::simt::detail::inline MP_ISA_NAMESPACE {
+namespace mp::simt::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Granularity in bytes at which accesses are tracked; an access has a mask of its bytes within a granule.
 inline constexpr std::size_t granule_bytes = 16;
@@ -130,4 +130,4 @@ private:
     }
 };
 
-}  // namespace mp::simt::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::simt::detail

@@ -32,7 +32,7 @@ struct access_cost {
     std::uint64_t ideal = 0;
 };
 
-namespace detail::inline MP_ISA_NAMESPACE {
+namespace detail { inline namespace MP_ISA_NAMESPACE {
 
 /// One lane's part of an access.
 struct lane_access {
@@ -102,7 +102,7 @@ inline std::pair<std::uint64_t, std::uint64_t> global_sectors(std::span<const la
     return {sectors, (std::min)(sectors, (bytes + 31) / 32)};
 }
 
-}  // namespace detail::inline MP_ISA_NAMESPACE
+}}  // namespace detail
 
 /// Counts what a launch's accesses cost: hand it to an executor, launch, and look.
 ///

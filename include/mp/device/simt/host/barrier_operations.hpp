@@ -14,7 +14,7 @@
 #include <string>
 #include <utility>
 
-namespace mp::simt::detail::inline MP_ISA_NAMESPACE {
+namespace mp::simt::detail { inline namespace MP_ISA_NAMESPACE {
 
 class barrier_operations : public copy_operations {
 public:
@@ -304,4 +304,4 @@ private:
     }
 };
 
-}  // namespace mp::simt::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::simt::detail

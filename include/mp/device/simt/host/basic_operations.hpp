@@ -12,7 +12,7 @@
 #include <string>
 #include <type_traits>
 
-namespace mp::simt::detail::inline MP_ISA_NAMESPACE {
+namespace mp::simt::detail { inline namespace MP_ISA_NAMESPACE {
 
 class basic_operations {
 public:
@@ -217,4 +217,4 @@ private:
     thread_state* state_;
 };
 
-}  // namespace mp::simt::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::simt::detail

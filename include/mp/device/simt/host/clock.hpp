@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace mp::simt::detail::inline MP_ISA_NAMESPACE {
+namespace mp::simt::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// By the number of a cluster's first block, what is known of the participants there.
 using clocks_of_clusters = std::map<std::ptrdiff_t, std::vector<std::uint32_t>>;
@@ -144,4 +144,4 @@ private:
     std::shared_ptr<const clocks_of_clusters> elsewhere_;
 };
 
-}  // namespace mp::simt::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::simt::detail

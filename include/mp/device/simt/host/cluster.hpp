@@ -32,7 +32,7 @@
 #include <utility>
 #include <vector>
 
-namespace mp::simt::detail::inline MP_ISA_NAMESPACE {
+namespace mp::simt::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Runs one cluster of blocks after the other on one thread of the operating system.
 class cluster : public fault_reporter {
@@ -377,4 +377,4 @@ private:
     std::exception_ptr failure_;
 };
 
-}  // namespace mp::simt::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::simt::detail

@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-namespace mp::simt::detail::inline MP_ISA_NAMESPACE {
+namespace mp::simt::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Stores of tiles, for which nobody can wait any more: those whose shared memory has been read are written.
 inline void end_stores(const fault_reporter& report, thread_state& thread) {
@@ -129,4 +129,4 @@ private:
     std::vector<vector_clock> known_;
 };
 
-}  // namespace mp::simt::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::simt::detail

@@ -12,7 +12,7 @@
 #include <string>
 #include <string_view>
 
-namespace mp::simt::detail::inline MP_ISA_NAMESPACE {
+namespace mp::simt::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// An operation for which all threads of a warp (or warpgroup) come together: the last one that comes calls
 /// execute(operands), with a pointer to the operands of each, and all go on. All of them have to come to the
@@ -56,4 +56,4 @@ void collective_operation(thread_state& me, collective_slot& slot, const char* o
     }
 }
 
-}  // namespace mp::simt::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::simt::detail

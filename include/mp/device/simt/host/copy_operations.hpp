@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-namespace mp::simt::detail::inline MP_ISA_NAMESPACE {
+namespace mp::simt::detail { inline namespace MP_ISA_NAMESPACE {
 
 class copy_operations : public memory_operations {
 public:
@@ -80,4 +80,4 @@ private:
     }
 };
 
-}  // namespace mp::simt::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::simt::detail

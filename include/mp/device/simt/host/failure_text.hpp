@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace mp::simt::detail::inline MP_ISA_NAMESPACE {
+namespace mp::simt::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// "block 0, thread 37 (warp 1, lane 5)"
 inline std::string thread_text(std::ptrdiff_t block, int index) {
@@ -50,4 +50,4 @@ inline std::string deadlock_text(const std::vector<std::unique_ptr<thread_state>
     return text;
 }
 
-}  // namespace mp::simt::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::simt::detail

@@ -21,7 +21,7 @@
 #error "mp: the simulated GPU ends a faulty kernel by an exception: compile without -fno-exceptions"
 #endif
 
-namespace mp::simt::detail::inline MP_ISA_NAMESPACE {
+namespace mp::simt::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// State that all clusters of a launch on the host share.
 struct host_settings {
@@ -133,4 +133,4 @@ private:
     std::ptrdiff_t first_block_ = 0;
 };
 
-}  // namespace mp::simt::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::simt::detail

@@ -49,7 +49,7 @@
 #include <sanitizer/common_interface_defs.h>
 #endif
 
-namespace mp::simt::detail::inline MP_ISA_NAMESPACE {
+namespace mp::simt::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Memory for a stack, with a page below it that stops the program when the stack grows into it. Pages are
 /// only taken from the system when they are touched.
@@ -267,7 +267,7 @@ private:
 #endif
 };
 
-}  // namespace mp::simt::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::simt::detail
 
 #undef MP_FIBER_BY_REGISTERS
 #undef MP_FIBER_ADDRESS_SANITIZER

@@ -20,7 +20,7 @@
 #include <utility>
 #include <vector>
 
-namespace mp::simt::detail::inline MP_ISA_NAMESPACE {
+namespace mp::simt::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// An access to global memory, by a participant of the clocks of a cluster.
 struct global_access {
@@ -246,4 +246,4 @@ private:
     std::size_t turn_ = 0;
 };
 
-}  // namespace mp::simt::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::simt::detail

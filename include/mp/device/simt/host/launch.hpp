@@ -26,7 +26,7 @@
 #include <utility>
 #include <vector>
 
-namespace mp::simt::detail::inline MP_ISA_NAMESPACE {
+namespace mp::simt::detail { inline namespace MP_ISA_NAMESPACE {
 
 template <arch Arch, class Kernel>
 void run_thread(const void* kernel, thread_state& state) {
@@ -128,9 +128,9 @@ void launch_grid(std::string_view function, const simulated_gpu<Arch>& gpu, cons
     run_grid(function, host, settings, gpu.checker, shape, facts.thread, kernel);
 }
 
-}  // namespace mp::simt::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::simt::detail
 
-namespace mp::simt::inline MP_ISA_NAMESPACE {
+namespace mp::simt { inline namespace MP_ISA_NAMESPACE {
 
 /// Runs a kernel on the host, and returns when it is done: see mp::simulated_gpu. Parameters and errors are
 /// those of the launch on a device. Throws mp::kernel_error when the kernel does what a device does not
@@ -159,4 +159,4 @@ void launch(std::string_view function, const simulated_gpu<Arch>& exec, const la
     detail::launch_grid(function, exec, size, facts, &kernel);
 }
 
-}  // namespace mp::simt::inline MP_ISA_NAMESPACE
+}}  // namespace mp::simt

@@ -16,7 +16,7 @@
 #include <string>
 #include <type_traits>
 
-namespace mp::simt::detail::inline MP_ISA_NAMESPACE {
+namespace mp::simt::detail { inline namespace MP_ISA_NAMESPACE {
 
 class memory_operations : public basic_operations {
 public:
@@ -219,4 +219,4 @@ private:
     }
 };
 
-}  // namespace mp::simt::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::simt::detail

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace mp::simt::detail::inline MP_ISA_NAMESPACE {
+namespace mp::simt::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Registers of a thread when a kernel begins: what launch bounds leave to it, of the 64 Ki of a
 /// multiprocessor, which are given out by eights.
@@ -80,4 +80,4 @@ private:
     std::vector<request> requests_;
 };
 
-}  // namespace mp::simt::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::simt::detail

@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace mp::simt::detail::inline MP_ISA_NAMESPACE {
+namespace mp::simt::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Random numbers for schedules (splitmix64: S. Vigna's mixing of a counter).
 class schedule_random {
@@ -79,4 +79,4 @@ private:
     std::vector<std::uint32_t> runnable_;
 };
 
-}  // namespace mp::simt::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::simt::detail

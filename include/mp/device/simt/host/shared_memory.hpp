@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-namespace mp::simt::detail::inline MP_ISA_NAMESPACE {
+namespace mp::simt::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// A rule that an access broke, before it is known where in the kernel.
 struct memory_fault {
@@ -294,4 +294,4 @@ private:
     std::vector<granule> granules_;
 };
 
-}  // namespace mp::simt::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::simt::detail

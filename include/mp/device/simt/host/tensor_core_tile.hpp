@@ -17,7 +17,7 @@
 #include <cstring>
 #include <vector>
 
-namespace mp::simt::detail::inline MP_ISA_NAMESPACE {
+namespace mp::simt::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// The unit by which mma.sync multiplies numbers of 8 bits.
 template <arch Arch>
@@ -85,4 +85,4 @@ private:
     std::vector<B> b_;
 };
 
-}  // namespace mp::simt::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::simt::detail

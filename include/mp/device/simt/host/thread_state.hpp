@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-namespace mp::simt::detail::inline MP_ISA_NAMESPACE {
+namespace mp::simt::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// A line of the kernel.
 using site = std::source_location;
@@ -186,4 +186,4 @@ struct thread_state {
     [[nodiscard]] accessor access_remote() const { return {number, &clock, &fenced, &of_cluster}; }
 };
 
-}  // namespace mp::simt::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::simt::detail

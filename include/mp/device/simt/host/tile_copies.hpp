@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-namespace mp::simt::detail::inline MP_ISA_NAMESPACE {
+namespace mp::simt::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Calls f(place in global memory, offset in the tile, inside) for each 16 bytes of a tile, with how many of
 /// them are inside of the matrix.
@@ -162,4 +162,4 @@ private:
     std::vector<unsigned char> tile_;
 };
 
-}  // namespace mp::simt::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::simt::detail

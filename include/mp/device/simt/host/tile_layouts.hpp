@@ -16,7 +16,7 @@
 #include <optional>
 #include <vector>
 
-namespace mp::simt::detail::inline MP_ISA_NAMESPACE {
+namespace mp::simt::detail { inline namespace MP_ISA_NAMESPACE {
 
 inline tensor_tiles tiles_of(const tensor_map& map) {
     tensor_tiles tiles;
@@ -104,4 +104,4 @@ private:
     std::vector<std::uint32_t> layout_of_;  ///< by granules: one more than the number, or zero
 };
 
-}  // namespace mp::simt::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::simt::detail

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-namespace mp::simt::detail::inline MP_ISA_NAMESPACE {
+namespace mp::simt::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// What registers hold while a product is added to them: a NaN that says which line began it. Arithmetic makes
 /// it quiet and may change its sign, and passes it on.
@@ -85,4 +85,4 @@ struct warpgroup_state {
     }
 };
 
-}  // namespace mp::simt::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::simt::detail

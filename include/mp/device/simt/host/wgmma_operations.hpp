@@ -23,7 +23,7 @@
 #include <utility>
 #include <vector>
 
-namespace mp::simt::detail::inline MP_ISA_NAMESPACE {
+namespace mp::simt::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// A decoded descriptor. Addresses are those of the block's shared memory.
 class described_tile {
@@ -380,4 +380,4 @@ private:
     }
 };
 
-}  // namespace mp::simt::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::simt::detail

@@ -16,7 +16,7 @@
 #include <string>
 #include <type_traits>
 
-namespace mp::simt::detail::inline MP_ISA_NAMESPACE {
+namespace mp::simt::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Sides of a fragment's square.
 inline constexpr int wmma_size = 16;
@@ -184,4 +184,4 @@ private:
     }
 };
 
-}  // namespace mp::simt::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::simt::detail

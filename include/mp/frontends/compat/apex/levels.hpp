@@ -29,7 +29,7 @@ enum class apex_level : unsigned char {
 
 }  // namespace mp::autocast
 
-namespace mp::autocast::inline MP_ISA_NAMESPACE {
+namespace mp::autocast { inline namespace MP_ISA_NAMESPACE {
 
 /// "O0" to "O3"; "unknown" for a value that is no enumerator.
 constexpr std::string_view name_of(apex_level level) noexcept {
@@ -47,7 +47,7 @@ inline apex_level apex_level_from_name(std::string_view name) {
                            "must be O0, O1, O2 or O3 (the letter O)");
 }
 
-}  // namespace mp::autocast::inline MP_ISA_NAMESPACE
+}}  // namespace mp::autocast
 
 namespace mp::autocast {
 
@@ -87,7 +87,7 @@ struct apex_overrides {
 
 }  // namespace mp::autocast
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 inline constexpr std::string_view apex_function = "mp::autocast::apex_properties_of";
 
@@ -144,9 +144,9 @@ inline void check_apex_overrides(autocast::apex_level level, const autocast::ape
     }
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::autocast::inline MP_ISA_NAMESPACE {
+namespace mp::autocast { inline namespace MP_ISA_NAMESPACE {
 
 /// The properties of a level with some of them changed. Throws argument_error for what Apex refuses: casting
 /// the model, batch norms or master weights with O1, and patching functions with any other level; also for a
@@ -203,4 +203,4 @@ constexpr std::optional<element_format> output_format(
     return properties.cast_model_type ? std::optional(element_format::f32) : std::nullopt;
 }
 
-}  // namespace mp::autocast::inline MP_ISA_NAMESPACE
+}}  // namespace mp::autocast

@@ -10,7 +10,7 @@
 #include <mp/nn/autocast/precision.hpp>
 #include <mp/nn/autocast/region.hpp>
 
-namespace mp::autocast::inline MP_ISA_NAMESPACE {
+namespace mp::autocast { inline namespace MP_ISA_NAMESPACE {
 
 /// The options of a region in which ops run as after amp.initialize with these properties: by Apex's list
 /// with O1, all in the model's format with O2 and O3 (batch norms in float where keep_batchnorm_fp32 is true,
@@ -25,4 +25,4 @@ inline autocast_options options_of(const apex_properties& properties) {
     return {.cpu = value, .cuda = value, .list = norms_in_float ? &lists::apex_o2 : &lists::apex_o3};
 }
 
-}  // namespace mp::autocast::inline MP_ISA_NAMESPACE
+}}  // namespace mp::autocast

@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// Apex's amp (apex/amp/scaler.py), with the ceiling of amp.initialize.
 struct apex_policy {
@@ -125,4 +125,4 @@ struct apex_hysteresis_policy {
     }
 };
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

@@ -15,7 +15,7 @@
 #include <string_view>
 #include <vector>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 inline saved_loss_scaler<apex_policy> apex_scaler(foreign_fields fields, const apex_policy& policy) {
     saved_loss_scaler<apex_policy> saved{policy, initial_scale_state(policy)};
@@ -24,9 +24,9 @@ inline saved_loss_scaler<apex_policy> apex_scaler(foreign_fields fields, const a
     return validated(fields, saved);
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// One scaler of apex.amp.state_dict(): loss_scale and unskipped. Apex saves no parameters, so they are those
 /// of `policy`; it does not save either whether the scale was static.
@@ -56,4 +56,4 @@ namespace mp::inline MP_ISA_NAMESPACE {
     return scalers;
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

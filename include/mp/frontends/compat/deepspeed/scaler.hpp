@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// DeepSpeed's DynamicLossScaler, used with ZeRO 1 to 3. The first growth comes after window + 1 clean
 /// iterations; hysteresis is a budget since the last growth, or of overflows in a row with
@@ -112,4 +112,4 @@ struct deepspeed_fused_policy {
     }
 };
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

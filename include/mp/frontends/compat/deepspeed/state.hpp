@@ -12,7 +12,7 @@
 #include <string>
 #include <string_view>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// The keys that both optimizers of DeepSpeed's have.
 template <class Policy>
@@ -32,9 +32,9 @@ void read_deepspeed_window(foreign_fields& fields, saved_loss_scaler<Policy>& sa
     saved.state.growth.last_overflow = fields.integer("last_overflow_iter", -1, most_iterations);
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// The loss scaler object that DeepSpeed's ZeRO optimizers save, as vars(scaler) shows it: cur_scale,
 /// cur_iter, last_overflow_iter, scale_factor, scale_window, min_scale, delayed_shift (the hysteresis),
@@ -72,4 +72,4 @@ namespace mp::inline MP_ISA_NAMESPACE {
     return detail::validated(fields, saved);
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

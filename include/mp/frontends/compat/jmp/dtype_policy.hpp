@@ -13,7 +13,7 @@
 #include <string>
 #include <string_view>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 struct jmp_alias {
     std::string_view name;
@@ -56,9 +56,9 @@ inline element_format jmp_format(std::string_view text, std::string_view name, e
     fail_jmp(text, name, "must be half, full, bf16, bfloat16, f16, float16, f32, float32, f64 or float64");
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::autocast::inline MP_ISA_NAMESPACE {
+namespace mp::autocast { inline namespace MP_ISA_NAMESPACE {
 
 /// The policy as JMP writes it: "p=full,c=f16,o=full", where "full" is float32. Throws argument_error for
 /// formats that JMP has no name for.
@@ -117,4 +117,4 @@ inline dtype_policy dtype_policy_from_jmp(std::string_view text, element_format 
     return policy;
 }
 
-}  // namespace mp::autocast::inline MP_ISA_NAMESPACE
+}}  // namespace mp::autocast

@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// jmp.DynamicLossScale (JAX). The initial scale has no default there. The factor, an integer, becomes a
 /// float before it is used, as there.
@@ -52,4 +52,4 @@ struct jmp_policy {
     }
 };
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

@@ -25,7 +25,7 @@ struct dtype_policy {
 
 }  // namespace mp::autocast
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// The formats that Keras has names for, which are the names here; "string" and complex numbers are no formats.
 inline constexpr element_format keras_formats[] = {
@@ -41,9 +41,9 @@ constexpr bool keras_knows(element_format format) noexcept {
     return false;
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::autocast::inline MP_ISA_NAMESPACE {
+namespace mp::autocast { inline namespace MP_ISA_NAMESPACE {
 
 /// Whether two policies do the same, whatever they are called.
 inline bool same_formats(const dtype_policy& a, const dtype_policy& b) noexcept {
@@ -85,4 +85,4 @@ inline std::string keras_name_of(const dtype_policy& policy) {
         "must have one format that Keras has throughout, or be mixed_float16 or mixed_bfloat16");
 }
 
-}  // namespace mp::autocast::inline MP_ISA_NAMESPACE
+}}  // namespace mp::autocast

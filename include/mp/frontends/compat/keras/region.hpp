@@ -9,7 +9,7 @@
 #include <mp/nn/autocast/precision.hpp>
 #include <mp/nn/autocast/region.hpp>
 
-namespace mp::autocast::inline MP_ISA_NAMESPACE {
+namespace mp::autocast { inline namespace MP_ISA_NAMESPACE {
 
 /// The options of a region in which ops run as in a layer with this policy: all in its compute format, losses
 /// in float; a policy that computes in float32 turns autocast off. In which format parameters are kept and
@@ -24,4 +24,4 @@ inline autocast_options options_of(const dtype_policy& policy) {
     return {.cpu = value, .cuda = value, .list = &lists::keras};
 }
 
-}  // namespace mp::autocast::inline MP_ISA_NAMESPACE
+}}  // namespace mp::autocast

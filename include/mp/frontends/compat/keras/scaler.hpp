@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// Keras 3's LossScaleOptimizer: no floor, and no guard, so the scale can grow to infinity and stay there.
 struct keras_policy {
@@ -42,4 +42,4 @@ struct keras_policy {
     }
 };
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// Megatron's DynamicGradScaler: a budget of overflows that only growth refills, a floor that clamps, and no
 /// guard. Factors are rounded to float, as there.
@@ -66,4 +66,4 @@ struct megatron_policy {
     }
 };
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

@@ -10,7 +10,7 @@
 
 #include <string_view>
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// The state_dict() of Megatron's DynamicGradScaler: scale, growth_tracker and hysteresis_tracker, which is
 /// not positive after overflows in a row. Megatron saves no parameters, so they are those of `policy`.
@@ -28,4 +28,4 @@ namespace mp::inline MP_ISA_NAMESPACE {
     return detail::validated(fields, saved);
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

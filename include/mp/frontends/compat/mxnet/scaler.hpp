@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// MXNet's amp: Apex's rules, applied one iteration late. An overflow is therefore normally followed by a
 /// second one at the same scale, one more skipped step, and a scale one notch lower than necessary.
@@ -51,4 +51,4 @@ struct mxnet_policy {
     }
 };
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

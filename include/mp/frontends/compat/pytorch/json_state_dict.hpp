@@ -19,7 +19,7 @@
 
 #include <nlohmann/json.hpp>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 [[noreturn]] inline void throw_json_state(std::string_view what) {
     throw_error(file_error(std::string("mp::json_state_dict: ").append(what)));
@@ -100,9 +100,9 @@ private:
     std::vector<double>* values_ = nullptr;
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// What state_dict() of an optimizer of PyTorch has under "state", from JSON that has tensors as lists, for
 /// import_pytorch_optimizer():
@@ -161,4 +161,4 @@ private:
     std::map<std::string, std::vector<double>, std::less<>> tensors_;
 };
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// Takes over the state of an optimizer of PyTorch, whose tensors lie in a file under "state.<i>.<name>", where
 /// i is the number of the parameter here and in torch's state_dict(): exp_avg, exp_avg_sq and step of AdamW and
@@ -91,4 +91,4 @@ void import_pytorch_optimizer(const TensorFile& file, Optimizer& optimizer) {
     optimizer.set_states(states, updates);
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// Dynamic scaling exactly as torch.amp.GradScaler does it: multiply the scale by `backoff_factor` whenever
 /// an iteration had an infinity or a NaN, and by `growth_factor` after `growth_interval` clean iterations in
@@ -122,4 +122,4 @@ struct sharded_pytorch_policy {
 /// Dynamic loss scaling as PyTorch's GradScaler does it.
 using dynamic_loss_scaler = loss_scaler<pytorch_policy>;
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

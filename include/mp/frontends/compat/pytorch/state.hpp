@@ -9,7 +9,7 @@
 
 #include <string_view>
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// torch.amp.GradScaler's state_dict(): scale, growth_factor, backoff_factor, growth_interval and
 /// _growth_tracker. The scale is also the initial one, as load_state_dict has it there.
@@ -28,4 +28,4 @@ namespace mp::inline MP_ISA_NAMESPACE {
     return detail::validated(fields, saved);
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

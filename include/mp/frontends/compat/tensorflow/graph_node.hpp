@@ -50,7 +50,7 @@ struct graph_input {
 
 }  // namespace mp::autocast
 
-namespace mp::autocast::inline MP_ISA_NAMESPACE {
+namespace mp::autocast { inline namespace MP_ISA_NAMESPACE {
 
 /// An input that the op reads in its own type, whatever it works in.
 inline graph_input fixed_input(graph_input input) {
@@ -64,7 +64,7 @@ inline graph_input loop_input(graph_input input) {
     return input;
 }
 
-}  // namespace mp::autocast::inline MP_ISA_NAMESPACE
+}}  // namespace mp::autocast
 
 namespace mp::autocast {
 
@@ -96,7 +96,7 @@ struct graph_node {
 
 }  // namespace mp::autocast
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 inline constexpr std::string_view graph_function = "mp::autocast::plan_graph_rewrite";
 
@@ -309,4 +309,4 @@ private:
     std::vector<std::vector<std::size_t>> outgoing_;
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Paints the nodes of a graph, step after step.
 class graph_painter {
@@ -413,4 +413,4 @@ private:
     std::vector<std::vector<std::size_t>> clusters_;
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -91,7 +91,7 @@ struct graph_rewrite_plan {
 
 }  // namespace mp::autocast
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// The reason as the end of a sentence; %1 and %2 stand for the nodes because_of and and_of.
 constexpr std::string_view graph_reason(autocast::graph_decision decision, bool low) {
@@ -137,9 +137,9 @@ constexpr std::string_view graph_reason(autocast::graph_decision decision, bool 
     return "of an unknown decision";
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::autocast::inline MP_ISA_NAMESPACE {
+namespace mp::autocast { inline namespace MP_ISA_NAMESPACE {
 
 /// The decision about a node in one sentence:
 ///
@@ -186,4 +186,4 @@ inline std::string to_string(const graph_rewrite_plan& plan) {
     return text;
 }
 
-}  // namespace mp::autocast::inline MP_ISA_NAMESPACE
+}}  // namespace mp::autocast

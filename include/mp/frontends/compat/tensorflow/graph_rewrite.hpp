@@ -21,7 +21,7 @@
 #include <utility>
 #include <vector>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 inline std::string graph_cast_name(const graph_topology& graph, std::size_t source, int output,
                                    element_format to) {
@@ -62,9 +62,9 @@ inline std::vector<autocast::planned_cast> casts_for(const graph_topology& graph
     return casts;
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::autocast::inline MP_ISA_NAMESPACE {
+namespace mp::autocast { inline namespace MP_ISA_NAMESPACE {
 
 /// Decides which float32 ops of a graph run in low precision, and where casts go: as few as the colours of
 /// the nodes allow. Colours are found in the steps of TensorFlow's graph rewrite:
@@ -143,4 +143,4 @@ inline graph_rewrite_plan plan_graph_rewrite(std::span<const graph_node> nodes, 
     return plan_graph_rewrite(nodes, list, options, [](const graph_node&) { return true; });
 }
 
-}  // namespace mp::autocast::inline MP_ISA_NAMESPACE
+}}  // namespace mp::autocast

@@ -36,7 +36,7 @@ enum class graph_rewrite_level : unsigned char {
 
 }  // namespace mp::autocast
 
-namespace mp::autocast::inline MP_ISA_NAMESPACE {
+namespace mp::autocast { inline namespace MP_ISA_NAMESPACE {
 
 /// The word that TensorFlow has for a level; empty for `standard`, "unknown" for a value that is no
 /// enumerator.
@@ -45,7 +45,7 @@ constexpr std::string_view name_of(graph_rewrite_level level) noexcept {
     return level <= graph_rewrite_level::treat_infer_as_deny ? names[static_cast<int>(level)] : "unknown";
 }
 
-}  // namespace mp::autocast::inline MP_ISA_NAMESPACE
+}}  // namespace mp::autocast
 
 namespace mp::autocast {
 
@@ -80,7 +80,7 @@ struct graph_rewrite_options {
 
 }  // namespace mp::autocast
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 using string_set = std::set<std::string, std::less<>>;
 
@@ -206,9 +206,9 @@ private:
     std::map<std::string, std::string> owner_;
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::autocast::inline MP_ISA_NAMESPACE {
+namespace mp::autocast { inline namespace MP_ISA_NAMESPACE {
 
 /// The options that TensorFlow's environment variables ask for:
 ///
@@ -243,4 +243,4 @@ inline graph_rewrite_options tensorflow_options_from_environment() {
     return tensorflow_options_from_environment([](const char* name) { return std::getenv(name); });
 }
 
-}  // namespace mp::autocast::inline MP_ISA_NAMESPACE
+}}  // namespace mp::autocast

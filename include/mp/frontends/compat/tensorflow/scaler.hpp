@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// TensorFlow 2's tf.keras.mixed_precision.LossScaleOptimizer: halves down to 1, and does not grow to
 /// infinity.
@@ -43,4 +43,4 @@ struct tensorflow_policy {
     }
 };
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

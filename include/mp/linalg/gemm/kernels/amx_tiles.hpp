@@ -16,7 +16,7 @@
 #include <cstdint>
 
 #if MP_X86_TARGETS
-namespace mp::detail::inline MP_ISA_NAMESPACE::amx {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE { namespace amx {
 
 /// Eight tiles of 16 rows of 64 bytes.
 struct alignas(64) tile_configuration {
@@ -127,5 +127,5 @@ inline constexpr product_kernel bfloat16_tile_kernel = {
     &begin_tiles,
     &end_tiles};
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE::amx
+}}}  // namespace mp::detail::amx
 #endif

@@ -4,7 +4,7 @@
 // 64 and IA-32 Architectures Software Developer's Manual, volume 2, VDPBF16PS).
 
 #if MP_TARGET_NUMBER == MP_TARGET_AVX512_BF16
-namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE { namespace MP_TARGET {
 
 /// The sums of a tile, as in register_tiles.inl, with another instruction.
 template <int Rows, int Vectors>
@@ -67,5 +67,5 @@ inline constexpr product_kernel bfloat16_dot_kernel = {
     nullptr,
     &multiply_dots<12, 1>};
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET
+}}}  // namespace mp::detail::MP_TARGET
 #endif

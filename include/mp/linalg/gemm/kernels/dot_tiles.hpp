@@ -12,7 +12,7 @@
 #include <cstring>
 #include <utility>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// A dot product is accumulated in n partial sums, of which the i-th has the k with k mod n = i, and which are
 /// added by a pairwise tree: i and i + n / 2, and so on. The order is the same for vectors of any length. A single
@@ -66,7 +66,7 @@ struct dot_kernels {
     }
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
 #define MP_KERNEL_FILE <mp/linalg/gemm/kernels/dot_tiles.inl>
 #include <mp/numbers/simd/for_each_target.inl>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Dot products over vec<T>: see dot_tiles.hpp, which includes this for every instruction set.
 
-namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE { namespace MP_TARGET {
 
 // As many products as registers hold the sums of, with a vector of each column.
 inline constexpr int dot_tile_side = MP_TARGET_NUMBER >= MP_TARGET_AVX512 ? 4 : 2;
@@ -231,4 +231,4 @@ inline constexpr dot_kernel dot_kernel_of_pairs =
     make_dot_kernel<dot_steps_of_pairs, dot_tile_side, dot_tile_side, sums_of_rows>(1024);
 #endif
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET
+}}}  // namespace mp::detail::MP_TARGET

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Runs of floats, each with a number of another matrix, by vectors.
 
-namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE { namespace MP_TARGET {
 
 /// values = Function(operand, value) for runs of `count` floats, `stride` apart, whose operands are `leading` apart.
 ///
@@ -35,4 +35,4 @@ void map_runs_with_operand(float* values, std::ptrdiff_t stride, std::ptrdiff_t 
     }
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET
+}}}  // namespace mp::detail::MP_TARGET

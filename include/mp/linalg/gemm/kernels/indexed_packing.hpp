@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <cstring>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Element (i, j) is elements[offsets[i] + j / image * image_stride + j % image / run * run_stride + j % run], where
 /// an image is `lines` runs: of the type that panels have, float, or the code of a half or bfloat16. A cache line
@@ -25,7 +25,7 @@ struct indexed_operand {
     std::ptrdiff_t image_stride;
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
 #define MP_KERNEL_FILE <mp/linalg/gemm/kernels/indexed_packing.inl>
 #include <mp/numbers/simd/for_each_target.inl>

@@ -2,7 +2,7 @@
 // Runs are copied by whole vectors, from left to right: what is written too much is written over by the next
 // run, the next row, or zeros, and behind the last row there is padding.
 
-namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE { namespace MP_TARGET {
 
 /// Calls f(place, count, offset) for the runs of elements [first, first + count) of the second index: where they
 /// go, how many there are, and where they lie.
@@ -149,4 +149,4 @@ inline void pack_indexed_tiles(const product_operand_source& source, const opera
     }
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET
+}}}  // namespace mp::detail::MP_TARGET

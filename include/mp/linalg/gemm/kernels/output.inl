@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Rows of C from and to floats by vectors.
 
-namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE { namespace MP_TARGET {
 
 template <class Value>
 void write_output(const output_floats& from, void* to, std::ptrdiff_t leading_dimension) {
@@ -71,4 +71,4 @@ void read_output(const void* from, float* to, std::ptrdiff_t count) {
     }
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET
+}}}  // namespace mp::detail::MP_TARGET

@@ -4,7 +4,7 @@
 // none.
 
 #if MP_TARGET_NUMBER == MP_TARGET_AVX512_BF16
-namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE { namespace MP_TARGET {
 
 /// Two vectors as bfloat16, the first in the lower half.
 MP_ALWAYS_INLINE vec<float> round_normal(vec<float> first, vec<float> second) {
@@ -36,5 +36,5 @@ inline void write_normal_bfloat16(const output_floats& from, void* to, std::ptrd
     }
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET
+}}}  // namespace mp::detail::MP_TARGET
 #endif

@@ -2,7 +2,7 @@
 // Packing by vectors: blocks of A and panels of B from any number format and layout. See
 // <mp/linalg/gemm/packing.hpp> for what they look like.
 
-namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE { namespace MP_TARGET {
 
 inline constexpr auto lane_count = static_cast<std::ptrdiff_t>(lanes);
 
@@ -352,4 +352,4 @@ void widen_panels(const product_operand_source& source, const operand_block& blo
     }
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET
+}}}  // namespace mp::detail::MP_TARGET

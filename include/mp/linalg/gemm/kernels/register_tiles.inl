@@ -2,7 +2,7 @@
 // Tiles whose sums are held in vector registers: one fused multiply-add after the other, in ascending k, so
 // that the bits are those of mp::accumulation::ordered whatever the shape of the tile.
 
-namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE { namespace MP_TARGET {
 
 /// Vectors of a tile's row.
 #if MP_TARGET_NUMBER == MP_TARGET_NEON
@@ -195,4 +195,4 @@ inline constexpr product_kernel bfloat16_kernel =
     make_register_kernel<bfloat16_vnni2_steps>(MP_TILE_NAMES("bf16"), panel_element::bfloat16_vnni2, 512);
 #undef MP_TILE_NAMES
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET
+}}}  // namespace mp::detail::MP_TARGET

@@ -13,7 +13,7 @@
 #include <cstring>
 #include <utility>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// sums[r][c] (+)= the sum of a[r][k] b[k][c] over some k, one fused multiply-add after the other.
 struct row_runs_task {
@@ -39,12 +39,12 @@ struct row_runs_kernels {
     row_runs_kernel of_rows;
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
 #define MP_KERNEL_FILE <mp/linalg/gemm/kernels/row_runs.inl>
 #include <mp/numbers/simd/for_each_target.inl>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Those for a type of B, or null.
 template <class B>
@@ -53,4 +53,4 @@ const row_runs_kernels* row_runs_kernels_for(instruction_set isa) {
     return MP_SELECT_TARGET(isa, none, row_runs_kernels_of<B>);
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

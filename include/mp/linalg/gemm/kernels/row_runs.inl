@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Rows of B over vec<T>: see row_runs.hpp, which includes this for every instruction set.
 
-namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE { namespace MP_TARGET {
 
 /// Elements of A, of Rows rows and Steps steps of k, each in all lanes of a register, and what is done with
 /// them; written out by the folds, which keep them there at every level of optimisation.
@@ -124,4 +124,4 @@ inline constexpr row_runs_kernels row_runs_kernels_of = {
     {1, &multiply_row_runs<Value, 1, 8>},
     {4, &multiply_row_runs<Value, 4, MP_TARGET_NUMBER >= MP_TARGET_AVX512 ? 4 : 2>}};
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET
+}}}  // namespace mp::detail::MP_TARGET

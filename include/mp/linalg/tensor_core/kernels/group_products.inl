@@ -3,7 +3,7 @@
 // mxf4nvf4_bits. Compiled for each instruction set, and once for what every processor of the target has, with vectors of 16 bytes,
 // or with one lane where the compiler has no vectors. All are plain operations of the compiler on integers, but for one exact sum of doubles.
 
-namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE { namespace MP_TARGET {
 
 /// Vectors of the columns of a product. Masks are -1 or 0.
 struct group_lanes {
@@ -231,4 +231,4 @@ inline void multiply_group_panel(const group_task& task, std::ptrdiff_t panel, s
     }
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET
+}}}  // namespace mp::detail::MP_TARGET

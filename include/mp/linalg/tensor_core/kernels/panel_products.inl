@@ -3,7 +3,7 @@
 // each instruction set, and once for what every processor of the target has, with vectors of 16 bytes, or
 // with one lane where the compiler has no vectors. All are plain operations of the compiler.
 
-namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE { namespace MP_TARGET {
 
 /// Vectors of the columns of a product. Masks are -1 or 0.
 struct column_lanes {
@@ -266,4 +266,4 @@ void multiply_panel(const panel_task& task, std::ptrdiff_t panel, std::ptrdiff_t
     }
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET
+}}}  // namespace mp::detail::MP_TARGET

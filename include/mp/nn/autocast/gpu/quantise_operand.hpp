@@ -20,7 +20,7 @@
 #include <cstdint>
 #include <span>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 inline constexpr int operand_threads = 256;
 /// Blocks, and so parts of the values that have a largest magnitude each.
@@ -89,4 +89,4 @@ void quantise_operand(quantised_to<Format>, const Executor& exec, std::span<cons
            operand_quantise_kernel<Format, To>{from.data(), to.data(), size, parts.data(), blocks});
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

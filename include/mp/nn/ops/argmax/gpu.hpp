@@ -16,7 +16,7 @@
 #include <cstdint>
 #include <span>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// The value of a column by its key, which is 0 where there is none.
 struct alignas(16) keyed_column {
@@ -74,4 +74,4 @@ void write_largest_columns(argmax_walk, const Executor& exec, matrix_view<const 
     });
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

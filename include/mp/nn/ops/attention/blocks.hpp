@@ -24,7 +24,7 @@
 #include <span>
 #include <type_traits>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Which keys of its block a query sees, and what the mask adds to their scores, which are of type Real.
 template <class Mask, class Real>
@@ -196,4 +196,4 @@ void write_rounded(std::span<Real> sums, matrix_view<Value> to) {
     for (std::ptrdiff_t row = 0; row < to.rows; ++row) put_row(sums.data() + row * to.columns, to, row);
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -23,7 +23,7 @@
 #include <string_view>
 #include <type_traits>
 
-namespace mp::ops::inline MP_ISA_NAMESPACE {
+namespace mp::ops { inline namespace MP_ISA_NAMESPACE {
 
 /// Bytes of the executor's workspace that scaled_dot_product_attention_backward() needs on a GPU, casts not
 /// included: 8 bytes a query. `queries` is the sum over all heads of all sequences.
@@ -32,9 +32,9 @@ namespace mp::ops::inline MP_ISA_NAMESPACE {
            workspace::alignment;
 }
 
-}  // namespace mp::ops::inline MP_ISA_NAMESPACE
+}}  // namespace mp::ops
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 template <class Mask>
 struct mask_element {
@@ -171,4 +171,4 @@ void attend_backward(attention_function, const Executor& exec, matrix_view<const
     }
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

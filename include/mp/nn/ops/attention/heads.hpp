@@ -18,7 +18,7 @@
 #include <string_view>
 #include <type_traits>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Queries of a block: its scores are one matrix of this many rows, of which every element is used while it
 /// is in the cache.
@@ -209,4 +209,4 @@ void check_attention(std::string_view function, const Executor& exec, const name
     }
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

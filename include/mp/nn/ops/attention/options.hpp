@@ -10,7 +10,7 @@
 #include <optional>
 #include <span>
 
-namespace mp::ops::inline MP_ISA_NAMESPACE {
+namespace mp::ops { inline namespace MP_ISA_NAMESPACE {
 
 /// Where the heads of attention lie in the matrices of queries, keys, values and results.
 enum class head_layout : unsigned char {
@@ -62,4 +62,4 @@ using attention_statistics = basic_attention_statistics<float>;
 template <class Q>
 using attention_statistics_of = basic_attention_statistics<detail::arithmetic_type<Q>>;
 
-}  // namespace mp::ops::inline MP_ISA_NAMESPACE
+}}  // namespace mp::ops

@@ -22,7 +22,7 @@
 #include <string_view>
 #include <type_traits>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 [[nodiscard]] inline patch_layout layout_of_patches(const ops::conv2d_geometry& g) {
     const ops::height_and_width out = g.output_size();
@@ -70,9 +70,9 @@ struct convolution_memory {
     }
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::ops::inline MP_ISA_NAMESPACE {
+namespace mp::ops { inline namespace MP_ISA_NAMESPACE {
 
 /// Bytes of the executor's workspace that conv2d() needs on a GPU, casts not included: the patches of one
 /// group and a copy of y, in 4 bytes an element, of as many images as fit into 64 MiB, at least one; and a
@@ -87,9 +87,9 @@ namespace mp::ops::inline MP_ISA_NAMESPACE {
     return workspace::alignment + detail::convolution_memory::backward(batch, out_channels, geometry).bytes;
 }
 
-}  // namespace mp::ops::inline MP_ISA_NAMESPACE
+}}  // namespace mp::ops
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Throws unless so much memory can be taken at once, before anything is launched; what is taken part by
 /// part afterwards then fits.
@@ -286,4 +286,4 @@ void convolve_backward(convolution_function, const Executor& exec, matrix_view<c
     }
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

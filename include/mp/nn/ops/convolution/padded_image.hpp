@@ -15,7 +15,7 @@
 #include <cstring>
 #include <type_traits>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// The channels of a group, each with lines of zeros above and below, and cells of zeros beside its lines: of one image,
 /// or of as many as have columns for a product of full panels and take little memory.
@@ -139,4 +139,4 @@ private:
     staging_buffer<std::ptrdiff_t> offsets_;
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -15,7 +15,7 @@
 #include <algorithm>
 #include <cstddef>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// y = the convolution of x with w and an ending that make_ending(first channel, channels) gives for each group:
 /// for a processor with vectors, and no doubles.
@@ -162,4 +162,4 @@ void write_packed_dw(cpu exec, instruction_set isa, matrix_view<const X> x, matr
     for_each_task(exec, patch, x.rows * positions * dw.rows, run);
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

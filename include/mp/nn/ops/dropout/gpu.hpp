@@ -20,7 +20,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// to = from under a mask. Element (r, c) has the random word with the index
 /// first + r * row_words + c * column_words, and what is at `added`.
@@ -120,4 +120,4 @@ void apply_dropout(dropout_walk, const Executor& exec, matrix_view<const From> f
     }
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

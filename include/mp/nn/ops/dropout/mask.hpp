@@ -14,7 +14,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace mp::ops::inline MP_ISA_NAMESPACE {
+namespace mp::ops { inline namespace MP_ISA_NAMESPACE {
 
 /// What decides which elements dropout() drops. The gradient takes the same options as the forward pass.
 struct dropout_options {
@@ -30,9 +30,9 @@ struct dropout_options {
     const std::uint64_t* added_offset = nullptr;
 };
 
-}  // namespace mp::ops::inline MP_ISA_NAMESPACE
+}}  // namespace mp::ops
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Where the bits of the first element are, for an executor whose memory the host reads.
 [[nodiscard]] inline std::uint64_t dropout_offset(const ops::dropout_options& options) {
@@ -84,4 +84,4 @@ inline void check_dropout_probability(std::string_view function, std::string_vie
     }
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

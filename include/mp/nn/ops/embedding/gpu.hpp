@@ -27,16 +27,16 @@
 #include <string_view>
 #include <type_traits>
 
-namespace mp::ops::inline MP_ISA_NAMESPACE {
+namespace mp::ops { inline namespace MP_ISA_NAMESPACE {
 
 /// Bytes of the executor's workspace that embedding_backward() needs on a GPU for `indices` indices.
 [[nodiscard]] constexpr std::size_t embedding_backward_workspace(std::size_t indices) {
     return indices == 0 ? 0 : detail::sort_bytes(indices) + workspace::alignment;
 }
 
-}  // namespace mp::ops::inline MP_ISA_NAMESPACE
+}}  // namespace mp::ops
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Row i of y = row indices[i] of the table. Each thread has chunks of y.
 template <class Table, class Index, class Y>
@@ -213,4 +213,4 @@ void add_rows(table_rows, const Executor& exec, std::span<const Index> indices, 
     });
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

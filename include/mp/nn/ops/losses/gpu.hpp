@@ -20,7 +20,7 @@
 #include <cstddef>
 #include <span>
 
-namespace mp::ops::inline MP_ISA_NAMESPACE {
+namespace mp::ops { inline namespace MP_ISA_NAMESPACE {
 
 /// Bytes of the executor's workspace that mean_squared_error() and mean_absolute_error() need on a GPU for
 /// matrices of this shape, casts not included: a double for 16384 elements, or for 64 where there is but one
@@ -29,9 +29,9 @@ namespace mp::ops::inline MP_ISA_NAMESPACE {
     return detail::sum_all_bytes(rows, columns) + workspace::alignment;
 }
 
-}  // namespace mp::ops::inline MP_ISA_NAMESPACE
+}}  // namespace mp::ops
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 template <class Difference, class X, class T>
 struct difference_terms {
@@ -102,4 +102,4 @@ void regression_gradient(regression_walk walk, const Executor& exec, Difference 
     map_elements_by(walk.function, exec, scaled_slope<Difference>{factor}, dprediction, prediction, target);
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

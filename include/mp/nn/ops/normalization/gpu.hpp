@@ -20,7 +20,7 @@
 #include <string_view>
 #include <type_traits>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// gamma or beta as a row, with a null pointer where it is absent.
 template <int Width>
@@ -221,9 +221,9 @@ struct normalization_terms {
     }
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::ops::inline MP_ISA_NAMESPACE {
+namespace mp::ops { inline namespace MP_ISA_NAMESPACE {
 
 /// Bytes of the executor's workspace that layer_norm_backward() and rms_norm_backward() need on a GPU for
 /// matrices of this shape, whichever gradients are asked for, casts not included: 16 bytes a row, and 16
@@ -234,9 +234,9 @@ namespace mp::ops::inline MP_ISA_NAMESPACE {
            detail::column_sum_bytes(rows, columns, 2) + workspace::alignment;
 }
 
-}  // namespace mp::ops::inline MP_ISA_NAMESPACE
+}}  // namespace mp::ops
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// normalize_rows() of the CPU, enqueued.
 template <bool Centered, gpu_executor Executor, class X, class Gamma, class Beta, class Y>
@@ -314,4 +314,4 @@ void normalize_rows_backward(row_normalization<Centered>, const Executor& exec, 
     }
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

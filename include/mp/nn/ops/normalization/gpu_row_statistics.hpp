@@ -11,7 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// A row is normalized as (x * factor - center) * inverse. The factor is a power of two: 1, unless the row's
 /// squares would leave the range of float.
@@ -121,4 +121,4 @@ struct row_statistics_source {
     }
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

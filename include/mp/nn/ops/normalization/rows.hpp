@@ -21,7 +21,7 @@
 #include <span>
 #include <type_traits>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Some ten microseconds of work, as a thread costs, in elements.
 inline constexpr std::ptrdiff_t normalization_grain = 32768;
@@ -270,4 +270,4 @@ void normalize_rows_backward(row_normalization<Centered>, const cpu& exec, float
     of_beta.finish(exec);
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

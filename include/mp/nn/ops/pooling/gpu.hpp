@@ -18,7 +18,7 @@
 #include <algorithm>
 #include <cstddef>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// The elements of a row from one on, for functions of windows.
 template <class Thread, class Value>
@@ -179,4 +179,4 @@ void pool_gradient(average_of_window kind, const Executor& exec, matrix_view<con
                                                                dx.rows, dx.columns});
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -16,7 +16,7 @@
 #include <cstddef>
 #include <string_view>
 
-namespace mp::ops::inline MP_ISA_NAMESPACE {
+namespace mp::ops { inline namespace MP_ISA_NAMESPACE {
 
 /// The windows that a pooling op looks through, in pixels. Images are rows of a matrix as in conv2d_geometry,
 /// and every channel is pooled by itself.
@@ -70,9 +70,9 @@ enum class average_over : unsigned char {
     pixels_inside  ///< by the pixels that lie inside the image
 };
 
-}  // namespace mp::ops::inline MP_ISA_NAMESPACE
+}}  // namespace mp::ops
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// The pixels of an image that a window has: rows and columns of a channel.
 struct window_pixels {
@@ -218,4 +218,4 @@ MP_HOST_DEVICE inline double window_divisor(const pooling_windows& windows, cons
                                    : window.count());
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -17,7 +17,7 @@
 #include <algorithm>
 #include <cstddef>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Each thread has chunks of rows of the stacked heads, which lie side by side in the other matrix.
 template <class X, class Y>
@@ -80,4 +80,4 @@ void permute(head_permutation, const Executor& exec, matrix_view<const X> x, mat
                   head_dim, to_stacked});
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -20,7 +20,7 @@
 #include <span>
 #include <string_view>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 template <class X>
 struct plain_column_terms {
@@ -88,9 +88,9 @@ struct row_sums_kernel {
     }
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::ops::inline MP_ISA_NAMESPACE {
+namespace mp::ops { inline namespace MP_ISA_NAMESPACE {
 
 /// Bytes of the executor's workspace that sum() and mean() need on a GPU for a matrix of this shape, casts
 /// not included: none for sums of rows, and 8 bytes a column for every 64 rows, or for every 256th of the
@@ -99,9 +99,9 @@ namespace mp::ops::inline MP_ISA_NAMESPACE {
     return axis == per::row ? 0 : detail::column_sum_bytes(rows, columns, 1) + workspace::alignment;
 }
 
-}  // namespace mp::ops::inline MP_ISA_NAMESPACE
+}}  // namespace mp::ops
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Enqueues result[c] = the sum of the terms of column c, divided by the divisor.
 template <class Executor, class Terms, class Result>
@@ -153,4 +153,4 @@ void broadcast_per(vector_sums, const Executor& exec, const Function& f, matrix_
     map_elements_by("mp::ops::sum_backward", exec, f, dx, dy);
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

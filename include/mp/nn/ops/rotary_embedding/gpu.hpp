@@ -22,7 +22,7 @@
 #include <string_view>
 #include <vector>
 
-namespace mp::ops::inline MP_ISA_NAMESPACE {
+namespace mp::ops { inline namespace MP_ISA_NAMESPACE {
 
 /// Bytes of the executor's workspace that rotary_embedding() and its gradient need on a GPU for a matrix of
 /// this shape, casts not included: a float for each position and rotated element of a head.
@@ -33,9 +33,9 @@ namespace mp::ops::inline MP_ISA_NAMESPACE {
     return workspace::aligned_size(static_cast<std::size_t>(floats) * sizeof(float)) + workspace::alignment;
 }
 
-}  // namespace mp::ops::inline MP_ISA_NAMESPACE
+}}  // namespace mp::ops
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Cosines and sines as rotary_table has them, for up to most_angles of the angles of each position.
 struct rotary_table_kernel {
@@ -192,4 +192,4 @@ void rotate_heads(rotary_walk, const Executor& exec, double direction, matrix_vi
                                call.options.pairing == ops::rotary_pairing::interleaved});
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -16,7 +16,7 @@
 #include <cstddef>
 #include <type_traits>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Whether float's own roundings show in results of this format. In formats of 16 bits and fewer they do not,
 /// and what keeps them small is spared.
@@ -151,4 +151,4 @@ void map_rows(slope_of<log_softmax_function>, const Executor& exec, matrix_view<
     launch_softmax_backward<true>(exec, y, dy, dx);
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -11,7 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// x - reference, and what rounding it lost. Far below, where the exponential is nothing, nothing is lost.
 MP_HOST_DEVICE MP_ALWAYS_INLINE float_float exact_distance(float x, float reference) {
@@ -100,4 +100,4 @@ template <class Group, int Width, bool Exact, class Thread, class Value>
     return {all.value, below_one ? float_float{1.0F, 0.0F} : sum, defined};
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

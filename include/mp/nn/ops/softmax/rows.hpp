@@ -20,7 +20,7 @@
 #include <limits>
 #include <type_traits>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// The walks of <mp/numbers/rules/softmax.hpp> for the processor at hand.
 struct softmax_kernels {
@@ -187,4 +187,4 @@ void for_each_softmax_block(cpu exec, std::ptrdiff_t rows, std::ptrdiff_t column
     });
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -25,7 +25,7 @@
 #include <string_view>
 #include <type_traits>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// What gradients are multiplied by: the factors of the call, and the loss scale in device memory, if Scale
 /// is not void.
@@ -124,9 +124,9 @@ void cross_entropy_to(cross_entropy_rows, const Executor& exec, matrix_view<cons
                                             options);
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::ops::inline MP_ISA_NAMESPACE {
+namespace mp::ops { inline namespace MP_ISA_NAMESPACE {
 
 /// softmax_cross_entropy_backward() with the loss scale that lives on the device: weight / batch, rounded to
 /// float, times scale->current_scale(), rounded again; so powers of two give the bits of {.scale = ...}. The
@@ -167,4 +167,4 @@ void softmax_cross_entropy_with_gradient(const Executor& exec, matrix_view<Logit
         detail::device_loss_factors<device_loss_scale<Scale, Events>>({.weight = weight}, scale), options);
 }
 
-}  // namespace mp::ops::inline MP_ISA_NAMESPACE
+}}  // namespace mp::ops

@@ -15,7 +15,7 @@
 #include <string_view>
 #include <utility>
 
-namespace mp::ops::inline MP_ISA_NAMESPACE {
+namespace mp::ops { inline namespace MP_ISA_NAMESPACE {
 
 /// Options of the cross entropy, in the words of torch.nn.functional.cross_entropy:
 ///
@@ -35,9 +35,9 @@ struct cross_entropy_options {
     float label_smoothing = 0.0F;
 };
 
-}  // namespace mp::ops::inline MP_ISA_NAMESPACE
+}}  // namespace mp::ops
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 inline void check_cross_entropy_options(std::string_view function,
                                         const ops::cross_entropy_options& options) {
@@ -73,4 +73,4 @@ struct label_probabilities {
     }
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -18,7 +18,7 @@
 #include <limits>
 #include <span>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// values[i] = values[i] factor - shift, rounded to float, where the factor may be too large or too small for
 /// a float.
@@ -240,4 +240,4 @@ void cross_entropy_gradient(cross_entropy_rows, const cpu& exec, matrix_view<con
                                  });
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

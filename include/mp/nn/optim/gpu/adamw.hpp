@@ -16,7 +16,7 @@
 #include <span>
 #include <type_traits>
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// One update of all parameters of a list that have a gradient, as mp::adamw does it on a CPU: what is stored
 /// has the same bits (except for payloads of NaNs, and as long as all parameters have had as many updates).
@@ -67,4 +67,4 @@ void adamw_step(const Executor& exec, const List& parameters, const adamw_option
                      &scale->inverse_scale, clip_factor);
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

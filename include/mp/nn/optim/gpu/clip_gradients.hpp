@@ -24,7 +24,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// The values of an item that clipping changes: those without a scale of a gpu_gradient, or the item itself.
 template <class Item>
@@ -123,9 +123,9 @@ void run_clip(const Executor& exec, const List& gradients, const Skip& skip, con
                      });
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// Multiplies gradients where they lie by the clip factor that gradient_norm has left in device memory: for
 /// those who look at clipped gradients or have an optimizer of their own, since adamw_step and sgd_step take
@@ -165,4 +165,4 @@ void clip_gradients(const Executor& exec, const List& gradients, const Policy& p
                      clip_factor);
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

@@ -21,7 +21,7 @@
 #include <string_view>
 #include <type_traits>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// A value that all threads of a launch read, in as few accesses as there are.
 template <class Value>
@@ -42,7 +42,7 @@ struct alignas(16) uniform_value {
     }
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
 namespace mp {
 
@@ -65,7 +65,7 @@ struct device_optimizer {
 
 }  // namespace mp
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// The beginning of a training run; set `steps` to continue one. Throws argument_error if an option is out of
 /// range.
@@ -81,7 +81,7 @@ template <class Options>
     return result;
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp
 
 namespace mp {
 
@@ -95,7 +95,7 @@ struct gpu_gradient_state {
 
 }  // namespace mp
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Skips a step by what a report has found.
 struct skip_by_report {
@@ -138,4 +138,4 @@ struct begin_step_kernel {
     }
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

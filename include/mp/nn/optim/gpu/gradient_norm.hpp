@@ -39,7 +39,7 @@ struct device_gradient_norm {
 
 }  // namespace mp
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// The sums of the squares of blocks of 4096 values, as square_sums has them on the CPU: four threads have a
 /// block, each of them four of its sixteen lanes, which lie together in memory.
@@ -225,9 +225,9 @@ struct global_norm_kernel {
     return (size + parameter_layout::chunk - 1) / parameter_layout::chunk;
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// How many doubles of device memory gradient_norm needs for a list: one for every 4096 values of a gradient.
 template <detail::gradient_list List>
@@ -334,4 +334,4 @@ void gradient_norm(const Executor& exec, const List& gradients, device_loss_scal
                   first_parameter);
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

@@ -29,7 +29,7 @@
 #include <utility>
 #include <vector>
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// An optimizer for the parameters of a model in device memory, with groups as mp::adamw and its kin have
 /// them on a CPU, and their bits. Masters, moments and compensations are its own; weights and gradients are
@@ -323,4 +323,4 @@ template <gpu_executor Executor, class Weight, class Gradient = Weight, class Ma
           class State = Master>
 using gpu_lion = gpu_grouped_optimizer<Executor, lion_options, Weight, Gradient, Master, State>;
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

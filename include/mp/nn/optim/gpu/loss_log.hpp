@@ -18,7 +18,7 @@
 #include <span>
 #include <vector>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Adds up losses in their order, as the next entry of a ring that is behind its count.
 struct log_loss_kernel {
@@ -43,9 +43,9 @@ struct log_loss_kernel {
     }
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// The losses of the last steps, in device memory: a step adds its own, also from a captured graph, and the
 /// host waits for the device only where it reads them, when a line is printed.
@@ -106,4 +106,4 @@ private:
 template <gpu_executor Executor>
 gpu_loss_log(const Executor&, std::size_t) -> gpu_loss_log<detail::executor_handle_t<Executor>>;
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

@@ -23,7 +23,7 @@
 #include <string_view>
 #include <vector>
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// Loss scaling whose scale lives on the device. It has the calls of loss_scaler, which here only enqueue:
 /// the host learns of nothing, waits for nothing, and an iteration can be captured into a graph.
@@ -192,4 +192,4 @@ template <gpu_executor Executor, scale_policy Policy>
 gpu_loss_scaler(const Executor&, const Policy&, const scale_state_of<Policy>&)
     -> gpu_loss_scaler<detail::executor_handle_t<Executor>, Policy>;
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

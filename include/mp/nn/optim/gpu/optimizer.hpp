@@ -23,7 +23,7 @@
 #include <utility>
 #include <vector>
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// AdamW, SGD or Lion for parameters of one type on a GPU, driven by a gpu_loss_scaler as mp::adamw and
 /// mp::sgd are by a loss_scaler, with their bits. Gradients stay as they are, scaled: the step takes the
@@ -124,4 +124,4 @@ template <gpu_executor Executor, class Parameter, class Options>
 gpu_optimizer(const Executor&, std::vector<Parameter>, const Options&)
     -> gpu_optimizer<detail::executor_handle_t<Executor>, Parameter, Options>;
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

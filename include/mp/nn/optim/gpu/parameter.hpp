@@ -49,7 +49,7 @@ struct gpu_parameter {
         {};  ///< for weight_update::kahan and split, zero at the start; else none
 };
 
-namespace detail::inline MP_ISA_NAMESPACE {
+namespace detail { inline namespace MP_ISA_NAMESPACE {
 
 template <class Item>
 inline constexpr bool is_gpu_parameter = false;
@@ -89,5 +89,5 @@ void check_parameter(std::string_view function, std::size_t index, const Paramet
     }
 }
 
-}  // namespace detail::inline MP_ISA_NAMESPACE
+}}  // namespace detail
 }  // namespace mp

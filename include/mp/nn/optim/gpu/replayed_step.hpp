@@ -11,7 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// Runs one step again and again. The first time body() is called as it is, so that memory grows to what a
 /// step needs; the second time what it enqueues is captured into a graph; from then on the graph is launched,
@@ -61,4 +61,4 @@ private:
 template <gpu_executor Executor>
 replayed_step(const Executor&) -> replayed_step<detail::executor_handle_t<Executor>>;
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

@@ -16,7 +16,7 @@
 #include <string_view>
 #include <type_traits>
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// Batches of tokens, learning rates and counters that a captured step reads: arrays at fixed places in
 /// device memory, which one copy fills. The host writes into pinned memory, of which there are two pieces by
@@ -134,4 +134,4 @@ private:
 template <gpu_executor Executor>
 step_inputs(const Executor&) -> step_inputs<detail::executor_handle_t<Executor>>;
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

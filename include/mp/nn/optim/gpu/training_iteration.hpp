@@ -15,7 +15,7 @@
 #include <string>
 #include <tuple>
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// The iteration of a gpu_loss_scaler: as that of loss_scaler, but that all of it is enqueued, and that the
 /// step is skipped for all optimizers if it is for one.
@@ -110,4 +110,4 @@ template <gpu_executor Executor, scale_policy Policy, std::size_t Events, class.
 training_iteration(gpu_loss_scaler<Executor, Policy, Events>&, Optimizers&...)
     -> training_iteration<gpu_loss_scaler<Executor, Policy, Events>, Optimizers...>;
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

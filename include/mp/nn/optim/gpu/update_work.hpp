@@ -24,7 +24,7 @@
 #include <string_view>
 #include <type_traits>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// How a value is rounded when an update is stored, as the kernels of the CPU do it.
 template <weight_update How, class Value>
@@ -324,4 +324,4 @@ void run_step(const Executor& exec, std::span<const Parameter> list, const Optio
     }
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

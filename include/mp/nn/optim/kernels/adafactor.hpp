@@ -18,7 +18,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Coefficients of a step, the same for all parameters with this number of updates.
 struct adafactor_coefficients {
@@ -237,4 +237,4 @@ private:
     adafactor_coefficients c_;
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

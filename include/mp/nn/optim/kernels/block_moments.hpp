@@ -16,7 +16,7 @@
 #include <cstring>
 #include <span>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// The scale of a block, and whether anything is to be divided by it: else all codes are zero, as the value
 /// is, or the value is NaN.
@@ -57,12 +57,12 @@ float encode_moment_block_portable(const float* from, std::uint8_t* codes) {
     return scale.value;
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
 #define MP_KERNEL_FILE <mp/nn/optim/kernels/block_moments.inl>
 #include <mp/numbers/simd/for_each_target.inl>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Moments [0, count) of blocks from a boundary on as floats; both have room for whole blocks.
 template <class Codes>
@@ -176,4 +176,4 @@ void update_blocks(instruction_set isa,
                           });
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Moments of blocks as floats and back, on vectors.
 
-namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE { namespace MP_TARGET {
 
 /// moments_block numbers.
 template <class Codes>
@@ -36,4 +36,4 @@ float encode_moment_block(const float* from, std::uint8_t* codes) {
     return scale.value;
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET
+}}}  // namespace mp::detail::MP_TARGET

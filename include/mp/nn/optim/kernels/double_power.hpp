@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// base^exponent by squaring, with the same bits everywhere; of a base in [0, 1) to within
 /// 2^-53 * exponent * base^exponent, which is at most 2^-54 / (1 - base).
@@ -21,4 +21,4 @@ MP_HOST_DEVICE inline double double_power(double base, std::uint64_t exponent) n
     return result;
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -16,7 +16,7 @@
 #include <cstddef>
 #include <type_traits>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Vectors of state of a rule; no array is empty.
 template <class Arrays>
@@ -28,12 +28,12 @@ struct layer_squares {
     double measured[square_lanes] = {};
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
 #define MP_KERNEL_FILE <mp/nn/optim/kernels/layer_norms.inl>
 #include <mp/numbers/simd/for_each_target.inl>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Adds the squares of `count` elements from `first` on, a multiple of square_lanes unless they are the last ones.
 template <weight_update How, class Coefficients, class Arrays>
@@ -113,4 +113,4 @@ void sum_layer_squares(instruction_set isa, const Arrays& a, const Coefficients&
     }
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Sums of squares that trust ratios are made of, on vectors.
 
-namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE { namespace MP_TARGET {
 
 /// Sums of the lanes of square_sums.hpp.
 struct square_lane_sums {
@@ -73,4 +73,4 @@ void measure_array(const Arrays& arrays, std::size_t first, std::size_t count,
     of_measured.save(squares.measured);
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET
+}}}  // namespace mp::detail::MP_TARGET

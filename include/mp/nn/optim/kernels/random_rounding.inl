@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Random words for a group of elements, and stochastic rounding by them, on vectors.
 
-namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE { namespace MP_TARGET {
 
 /// The lower halves of two vectors of uint64_lanes by turns, into memory.
 MP_ALWAYS_INLINE void store_by_turns(std::uint32_t* to, uint64_lanes even, uint64_lanes odd) {
@@ -38,4 +38,4 @@ MP_ALWAYS_INLINE void store_stochastic(Value* to, vec<float> x, vec<std::uint32_
     store(codes_of(to), narrow_to_uint16(stochastic_codes<typename Value::format>(x, random)));
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET
+}}}  // namespace mp::detail::MP_TARGET

@@ -22,7 +22,7 @@
 #include <cstddef>
 #include <cstring>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 inline constexpr std::size_t square_lanes = 16;
 
@@ -107,7 +107,7 @@ inline void square_sums_portable(const float* values, std::size_t count, double*
     }
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
 #define MP_KERNEL_FILE <mp/nn/optim/kernels/square_sums.inl>
 #include <mp/numbers/simd/for_each_target.inl>

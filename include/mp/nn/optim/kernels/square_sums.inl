@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Sums of squares on vectors; see square_sums.hpp for the order.
 
-namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE { namespace MP_TARGET {
 
 /// sum += x^2 on as many floats from memory as a vector holds doubles. The square is exact, so it does not
 /// matter whether the operation is fused.
@@ -50,4 +50,4 @@ void square_sums(const float* values, std::size_t count, double* sums) {
     }
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET
+}}}  // namespace mp::detail::MP_TARGET

@@ -23,7 +23,7 @@
 #include <cstring>
 #include <type_traits>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// A chunk of a parameter and all that belongs to it.
 template <class Weight, class Gradient, class Master, class State, std::size_t States>
@@ -119,14 +119,14 @@ inline constexpr bool has_update_kernels = [] {
     return vectors && (How != weight_update::stochastic || rounds);
 }();
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
 #define MP_KERNEL_FILE <mp/nn/optim/kernels/random_rounding.inl>
 #include <mp/numbers/simd/for_each_target.inl>
 #define MP_KERNEL_FILE <mp/nn/optim/kernels/update.inl>
 #include <mp/numbers/simd/for_each_target.inl>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Elements that the portable pass converts to float at a time; some such buffers fit in the first-level
 /// cache.
@@ -288,4 +288,4 @@ auto select_update(instruction_set isa) noexcept {
     }
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // One pass of an optimizer over a chunk of a parameter, a vector at a time, without memory in between.
 
-namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE { namespace MP_TARGET {
 
 /// The random words of one group of elements, for the weights and each state that is rounded by them.
 template <class Arrays, weight_update How>
@@ -102,4 +102,4 @@ void update_array(const Arrays& arrays, const Coefficients& coefficients) {
     last.put_back();
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET
+}}}  // namespace mp::detail::MP_TARGET

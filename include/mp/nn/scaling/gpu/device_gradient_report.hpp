@@ -18,7 +18,7 @@
 
 namespace mp {
 
-namespace detail::inline MP_ISA_NAMESPACE {
+namespace detail { inline namespace MP_ISA_NAMESPACE {
 
 static_assert(sizeof(std::size_t) == 8, "mp: gradients on GPUs need a host whose addresses have 64 bits");
 
@@ -44,7 +44,7 @@ inline void check_gradient_location(std::string_view function, std::size_t param
     }
 }
 
-}  // namespace detail::inline MP_ISA_NAMESPACE
+}}  // namespace detail
 
 /// What was found in gradients on a device since the report was last reset. It is zero-initialised except for
 /// `first`, so start from device_gradient_report{}. Infinities and NaNs are counted by unscale_and_check; the
@@ -98,7 +98,7 @@ struct device_gradient_report {
     friend constexpr bool operator==(const device_gradient_report&, const device_gradient_report&) = default;
 };
 
-namespace detail::inline MP_ISA_NAMESPACE {
+namespace detail { inline namespace MP_ISA_NAMESPACE {
 
 /// The counts of one thread.
 struct unscale_findings {
@@ -236,5 +236,5 @@ inline std::uint32_t edge_bits(std::string_view function, double edge) {
     return static_cast<double>(nearest) > edge ? bits - 1 : bits;
 }
 
-}  // namespace detail::inline MP_ISA_NAMESPACE
+}}  // namespace detail
 }  // namespace mp

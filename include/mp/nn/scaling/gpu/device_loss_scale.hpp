@@ -23,7 +23,7 @@ inline constexpr std::size_t default_device_events = 64;
 
 }  // namespace mp
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Whether a policy itself decides which steps are skipped.
 template <class Rules>
@@ -46,7 +46,7 @@ struct device_event_ring<0> {
     MP_HOST_DEVICE constexpr void put(const scale_event&) {}
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
 namespace mp {
 
@@ -121,7 +121,7 @@ struct device_loss_scale {
 
 }  // namespace mp
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// The loss scale with which a training run begins. Throws argument_error if a parameter of the policy is out
 /// of range.
@@ -150,9 +150,9 @@ template <std::size_t Events = default_device_events, scale_policy Policy>
     return result;
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Ends an iteration, as loss_scaler::update does: with the same function of the policy, so with the same
 /// bits. Without gradients the state stays as it is, and so it does if the policy refuses to go on.
@@ -195,4 +195,4 @@ MP_HOST_DEVICE constexpr void end_iteration(const rules_type<Policy>& rules,
     scale.seen = device_gradient_report{};
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

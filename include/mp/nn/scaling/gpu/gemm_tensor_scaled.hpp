@@ -26,7 +26,7 @@
 #include <string_view>
 #include <type_traits>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// a->product_factor is what a product of the codes of a and b is multiplied by: not a number where an operand
 /// was not finite, for its codes are, and a loss scaler is to see that.
@@ -95,9 +95,9 @@ void launch_along_k(std::string_view function, const Executor& exec, const gpu_g
     }
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// c = a b / (a_scale b_scale), with a bias for each column, or added to what is in c: the product of two 8-bit
 /// matrices that mp::quantize_with_scale made on the device, whose scales the host does not know. Rounded once,
@@ -153,4 +153,4 @@ void gemm_tensor_scaled(const Executor& exec, matrix_view<A> a, device_tensor_sc
         detail::make_product_problem<a_value, b_value>(1.0F, a, b, 0.0F, c, epilogue, {}, false));
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

@@ -17,7 +17,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// A tile is as high as a block and a warp as wide as one, so that each lane has a block along its column, and the
 /// warp one along each row.
@@ -72,4 +72,4 @@ void quantise_mx(mx_blocks, const Executor& exec, matrix_view<const Value> from,
                                     along_columns.leading_dimension});
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

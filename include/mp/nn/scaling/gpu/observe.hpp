@@ -21,7 +21,7 @@
 #include <string_view>
 #include <type_traits>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Adds what the threads of a warp measured to the report.
 MP_ANY_EXECUTION_SPACE
@@ -125,9 +125,9 @@ concept conversion_list = contiguous<List> && requires {
     typename observe_work_of<std::remove_cv_t<contiguous_element<List>>>::type;
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// Rounds scaled gradients to a reduced format, as mp::convert does, and adds to a report in device memory
 /// what becomes of them: how many were zero, became zero, became subnormal or overflowed, how many are large,
@@ -215,4 +215,4 @@ void convert_and_observe(const Executor& exec, const List& arrays, device_loss_s
     convert_and_observe(exec, arrays, &scale->inverse_scale, &scale->seen, edge);
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

@@ -12,7 +12,7 @@
 
 #include <cstddef>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// One thread of it works, on memory that nobody else touches meanwhile.
 template <class Rules, class DeviceLossScale>
@@ -28,9 +28,9 @@ struct update_scale_kernel {
     }
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// Ends an iteration on the device: the policy moves the scale by what was found since the last update, by
 /// the very function that the host's loss_scaler calls, the inverse scale follows, an event is written, and
@@ -53,4 +53,4 @@ void update_scale(const Executor& exec, const Policy& policy, device_loss_scale<
                                                                                  scale});
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

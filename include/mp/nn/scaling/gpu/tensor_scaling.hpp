@@ -28,7 +28,7 @@
 #include <string_view>
 #include <type_traits>
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// Rounds a matrix to 8 bits with a scale that lives on the device: the codes of mp::quantize_with_scale on the
 /// CPU, to the bit, and those of the transpose, since tensor cores of 8 bits want both operands of a product
@@ -127,4 +127,4 @@ void update_scales(const Executor& exec, const device_amax_history* list, std::p
                                                                detail::reduction_bytes);
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

@@ -32,7 +32,7 @@ struct gpu_gradient {
 
 }  // namespace mp
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// The element type of the gradient of an item of a list.
 template <class Item>
@@ -123,9 +123,9 @@ void check_listed_gradient(std::string_view function, std::size_t index, std::si
     check_gradient_location(function, first_parameter + index, gradient.size());
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// Multiplies gradients in device memory by an inverse loss scale in device memory, and adds the infinities
 /// and NaNs among the results to a report in device memory: one pass, and nothing that the host waits for.
@@ -253,4 +253,4 @@ void check_gradients(const Executor& exec, const List& gradients, device_loss_sc
     check_gradients(exec, gradients, &scale->inverse_scale, &scale->seen, first_parameter);
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

@@ -36,7 +36,7 @@ struct non_finite_report {
     friend constexpr bool operator==(const non_finite_report&, const non_finite_report&) = default;
 };
 
-namespace detail::inline MP_ISA_NAMESPACE {
+namespace detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Elements that one run of the vectorised loops handles before it looks at the flag: 8 KiB of float, so that
 /// a block with a bad value is still in the first-level cache when it is searched.
@@ -178,13 +178,13 @@ non_finite_report check_array_portable(const Gradient* gradient, std::size_t cou
     return report;
 }
 
-}  // namespace detail::inline MP_ISA_NAMESPACE
+}}  // namespace detail
 }  // namespace mp
 
 #define MP_KERNEL_FILE <mp/nn/scaling/kernels/unscale.inl>
 #include <mp/numbers/simd/for_each_target.inl>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// From this number of bytes of results on, unscaling to other memory writes past the caches. By then nothing
 /// would stay in them for whoever reads the results, and memory need not be read before it is overwritten.
@@ -238,4 +238,4 @@ auto select_check(instruction_set isa, float inverse) noexcept {
     }
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Taking the scale out of gradients and looking for infinities and NaNs, a vector at a time.
 
-namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE { namespace MP_TARGET {
 
 /// Where the results of unscaling go: to other memory or back, to memory past the caches, or nowhere.
 enum class unscale_target { memory, non_temporal, nowhere };
@@ -113,4 +113,4 @@ non_finite_report check_array(const Gradient* gradient, std::size_t count, float
     return report;
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE::MP_TARGET
+}}}  // namespace mp::detail::MP_TARGET

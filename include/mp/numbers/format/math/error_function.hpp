@@ -9,7 +9,7 @@
 
 #include <mp/numbers/format/math/exponential.hpp>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Two neighbouring terms of Clenshaw's recurrence.
 struct clenshaw_terms {
@@ -108,9 +108,9 @@ MP_HOST_DEVICE constexpr storage_of<Format> erfc_bits(storage_of<Format> a, Cont
     return round_inexact<Format>(erfc_of(approximate(unpack<Format>(a))), context);
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// The error function, 2 / sqrt(pi) times the integral of e^(-t^2) from 0 to x. Correctly rounded in every
 /// mode for formats of up to 16 bits (all arguments of half, bfloat16 and the 8-bit formats checked); for
@@ -129,4 +129,4 @@ template <class Format, detail::context Context = const projection&>
     return basic_float<Format>::from_bits(detail::erfc_bits<Format>(x.bits(), context));
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

@@ -23,7 +23,7 @@
 
 #include <cstdint>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// (-1)^negative * significand * 2^exponent with the highest bit of the significand set, or zero.
 /// Operations truncate: the magnitude of the result is that of the exact one of the operands, cut off.
@@ -245,4 +245,4 @@ MP_HOST_DEVICE constexpr storage_of<Format> pole(bool negative, Context&& contex
     return pack_infinity<Format>(negative, projection_of(context));
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

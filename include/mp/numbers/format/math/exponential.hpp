@@ -14,7 +14,7 @@
 #include <mp/numbers/format/math/evaluation.hpp>
 #include <mp/numbers/format/math/fast_functions.hpp>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 MP_HOST_DEVICE constexpr long_constant log2_of_e() {
     return {0xb8aa3b295c17f0bb, 0xbe87fed0691d3e88, -127};
@@ -176,9 +176,9 @@ MP_HOST_DEVICE constexpr storage_of<Format> expm1_bits(storage_of<Format> a, Con
     return round_inexact<Format>(expm1_of(approximate(unpack<Format>(a))), context);
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// e^x. Correctly rounded in every mode for formats of up to 16 bits (all arguments of half, bfloat16 and the
 /// 8-bit formats checked); for wider ones the error before rounding is below 2^-55 of the result.
@@ -220,4 +220,4 @@ template <class Format, detail::context Context = const projection&>
         context, [](auto a, auto&& c) { return detail::expm1_bits<Format>(a, c); }, x.bits()));
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

@@ -26,7 +26,7 @@
 #include <cstdint>
 #include <type_traits>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// The functions below have a relative error of less than 2^-fast_accuracy.
 inline constexpr int fast_accuracy = 34;
@@ -270,4 +270,4 @@ private:
     }
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -7,7 +7,7 @@
 
 #include <mp/numbers/format/math/fast_kernels.hpp>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// 2^(z/32) with z = x times Derived::factor. Derived::has_midpoints tells whether a result may be one.
 template <class Derived>
@@ -224,4 +224,4 @@ struct fast_hypot {
     }
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

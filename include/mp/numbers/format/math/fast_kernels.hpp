@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 // Coefficients are those of the polynomials through the Chebyshev nodes of the interval.
 
@@ -233,4 +233,4 @@ MP_ALWAYS_INLINE double fast_log1p(double u) {
     return (split.exponent * fast_ln2 + (split.entry.logarithm + r)) + (r * r) * fast_log_quotient(r, r * r);
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// The magnitude of an angle as quarter turns, modulo 4, and a rest in radians of at most pi/4, whose error
 /// is below 2^-36 of it.
@@ -168,4 +168,4 @@ struct fast_tangent {
     }
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

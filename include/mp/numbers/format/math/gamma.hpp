@@ -8,7 +8,7 @@
 #include <mp/numbers/format/math/logarithm.hpp>
 #include <mp/numbers/format/math/trigonometric.hpp>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// log(gamma(x)) for x >= 16: (x - 1/2) log x - x + log(2 pi)/2 + 1/(12 x) - 1/(360 x^3) + ... The tenth term
 /// is below 2^-70.
@@ -117,9 +117,9 @@ MP_HOST_DEVICE constexpr storage_of<Format> lgamma_bits(storage_of<Format> a, Co
     return round_inexact<Format>(log_gamma_of(x), context);
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// The gamma function; infinite at zero, NaN at negative integers. Correctly rounded in every mode for
 /// formats of up to 16 bits (all arguments of half, bfloat16 and the 8-bit formats checked); for wider ones
@@ -140,4 +140,4 @@ template <class Format, detail::context Context = const projection&>
     return basic_float<Format>::from_bits(detail::lgamma_bits<Format>(x.bits(), context));
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

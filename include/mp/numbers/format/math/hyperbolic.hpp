@@ -7,7 +7,7 @@
 #include <mp/numbers/format/math/inverse_trigonometric.hpp>
 #include <mp/numbers/format/math/logarithm.hpp>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// sinh(x) for x that is not zero.
 MP_HOST_DEVICE constexpr approximation sinh_of(const approximation& x) {
@@ -167,9 +167,9 @@ MP_HOST_DEVICE constexpr storage_of<Format> atanh_bits(storage_of<Format> a, Con
     return round_inexact<Format>(atanh_of(x), context);
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// The hyperbolic sine. Correctly rounded in every mode for formats of up to 16 bits (all arguments of half,
 /// bfloat16 and the 8-bit formats checked); for wider ones the error before rounding is below 2^-55 of the
@@ -226,4 +226,4 @@ template <class Format, detail::context Context = const projection&>
         context, [](auto a, auto&& c) { return detail::atanh_bits<Format>(a, c); }, x.bits()));
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

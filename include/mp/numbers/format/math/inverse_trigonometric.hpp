@@ -9,7 +9,7 @@
 #include <mp/numbers/format/basic_float.hpp>
 #include <mp/numbers/format/math/evaluation.hpp>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 MP_HOST_DEVICE constexpr approximation approximate_half_pi() {
     return {false, -63, 0xc90fdaa22168c234};
@@ -163,9 +163,9 @@ MP_HOST_DEVICE constexpr storage_of<Format> atan2_bits(storage_of<Format> a, sto
     return round_inexact<Format>(angle, context);
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// The angle in [-pi/2, pi/2] whose sine is x; NaN beyond [-1, 1]. Correctly rounded in every mode for
 /// formats of up to 16 bits (all arguments of half, bfloat16 and the 8-bit formats checked); for wider ones
@@ -203,4 +203,4 @@ template <class Format, detail::context Context = const projection&>
     return basic_float<Format>::from_bits(detail::atan2_bits<Format>(y.bits(), x.bits(), context));
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

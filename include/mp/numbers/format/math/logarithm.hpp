@@ -10,7 +10,7 @@
 #include <mp/numbers/format/math/evaluation.hpp>
 #include <mp/numbers/format/math/fast_functions.hpp>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// atanh(s) for |s| < 0.1716 by a polynomial in z = s^2, through the Chebyshev nodes of [0, 0.02945]; its
 /// error is below 2^-66.
@@ -136,9 +136,9 @@ MP_HOST_DEVICE constexpr storage_of<Format> log1p_bits(storage_of<Format> a, Con
     return round_inexact<Format>(log1p_of(x), context);
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// The natural logarithm; minus infinity for zero, NaN for negative numbers. Correctly rounded in every mode
 /// for formats of up to 16 bits (all arguments of half, bfloat16 and the 8-bit formats checked); for wider
@@ -183,4 +183,4 @@ template <class Format, detail::context Context = const projection&>
         context, [](auto a, auto&& c) { return detail::log1p_bits<Format>(a, c); }, x.bits()));
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

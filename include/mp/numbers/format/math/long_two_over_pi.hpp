@@ -5,7 +5,7 @@
 
 #include <mp/numbers/format/math/two_over_pi.hpp>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 // The bits of 2/pi from index 41 on.
 #define MP_MORE_BITS_OF_TWO_OVER_PI                                                                         \
@@ -119,4 +119,4 @@ MP_HOST_DEVICE constexpr std::uint64_t long_two_over_pi(int index) {
 }
 #undef MP_MORE_BITS_OF_TWO_OVER_PI
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

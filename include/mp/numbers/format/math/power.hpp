@@ -10,7 +10,7 @@
 #include <mp/numbers/format/math/exponential.hpp>
 #include <mp/numbers/format/math/logarithm.hpp>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// x^y where that is a number of up to 40 bits; a zero significand where it is not. x is positive and not
 /// one.
@@ -208,9 +208,9 @@ MP_HOST_DEVICE constexpr storage_of<Format> hypot_bits(storage_of<Format> a, sto
     return round_and_pack<Format>(hypot_of(unpack<Format>(a), unpack<Format>(b)), context);
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// x^y, with the special cases of IEEE 754 and C: pow(x, 0) and pow(1, y) are 1 even for NaN. Correctly
 /// rounded in every mode for formats of up to 16 bits (all pairs of half, bfloat16 and the 8-bit formats
@@ -251,4 +251,4 @@ template <class Format, detail::context Context = const projection&>
         y.bits()));
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

@@ -13,7 +13,7 @@
 #include <mp/numbers/format/math/fast_trigonometric.hpp>
 #include <mp/numbers/format/math/long_two_over_pi.hpp>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// sin(r) and cos(r) for |r| <= pi/4, with z = r^2: polynomials through the Chebyshev nodes of [0, 0.6175],
 /// whose errors are below 2^-66.
@@ -196,9 +196,9 @@ MP_HOST_DEVICE constexpr storage_of<Format> half_turns_bits(storage_of<Format> a
     return round_inexact<Format>(tan_of(angle), context);
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::inline MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// The sine of an angle in radians, of any size. Correctly rounded in every mode for formats of up to 16 bits
 /// (all arguments of half, bfloat16 and the 8-bit formats checked); for wider ones the error before rounding
@@ -286,4 +286,4 @@ template <class Format, detail::context Context = const projection&>
             x.bits()));
 }
 
-}  // namespace mp::inline MP_ISA_NAMESPACE
+}}  // namespace mp

@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 // The bits of 2/pi after 64 zeros, in a table where the host finds it without building it up first.
 #define MP_BITS_OF_TWO_OVER_PI                                                                              \
@@ -33,4 +33,4 @@ MP_HOST_DEVICE constexpr std::uint64_t two_over_pi(int index) {
 }
 #undef MP_BITS_OF_TWO_OVER_PI
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -16,7 +16,7 @@
 #include <optional>
 #include <string>
 
-namespace mp::layers::inline MP_ISA_NAMESPACE {
+namespace mp::layers { inline namespace MP_ISA_NAMESPACE {
 
 struct attention_options {
     std::ptrdiff_t heads = 1;
@@ -134,4 +134,4 @@ private:
     tensor<detail::arithmetic_type<Activation>> log_sums_;
 };
 
-}  // namespace mp::layers::inline MP_ISA_NAMESPACE
+}}  // namespace mp::layers

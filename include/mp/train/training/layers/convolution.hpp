@@ -15,7 +15,7 @@
 #include <string>
 #include <string_view>
 
-namespace mp::layers::inline MP_ISA_NAMESPACE {
+namespace mp::layers { inline namespace MP_ISA_NAMESPACE {
 
 /// What may be chosen for a layer conv2d.
 struct conv2d_options {
@@ -114,4 +114,4 @@ private:
     tensor<Activation> result_;
 };
 
-}  // namespace mp::layers::inline MP_ISA_NAMESPACE
+}}  // namespace mp::layers

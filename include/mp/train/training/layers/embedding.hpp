@@ -12,7 +12,7 @@
 #include <span>
 #include <string>
 
-namespace mp::layers::inline MP_ISA_NAMESPACE {
+namespace mp::layers { inline namespace MP_ISA_NAMESPACE {
 
 struct embedding_options {
     initializer initial = initializers::normal(0.02);
@@ -54,4 +54,4 @@ private:
     std::span<const int> indices_;
 };
 
-}  // namespace mp::layers::inline MP_ISA_NAMESPACE
+}}  // namespace mp::layers

@@ -20,7 +20,7 @@
 #include <span>
 #include <string>
 
-namespace mp::layers::inline MP_ISA_NAMESPACE {
+namespace mp::layers { inline namespace MP_ISA_NAMESPACE {
 
 struct linear_options {
     bool bias = true;
@@ -262,4 +262,4 @@ private:
     typename detail::products_of_policy<Policy, Activation>::type products_;
 };
 
-}  // namespace mp::layers::inline MP_ISA_NAMESPACE
+}}  // namespace mp::layers

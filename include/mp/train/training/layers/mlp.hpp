@@ -12,7 +12,7 @@
 #include <cstddef>
 #include <string>
 
-namespace mp::layers::inline MP_ISA_NAMESPACE {
+namespace mp::layers { inline namespace MP_ISA_NAMESPACE {
 
 struct mlp_options {
     ops::gelu_formula formula = ops::gelu_formula::tanh;
@@ -67,4 +67,4 @@ private:
     projection out_;
 };
 
-}  // namespace mp::layers::inline MP_ISA_NAMESPACE
+}}  // namespace mp::layers

@@ -13,16 +13,16 @@
 #include <span>
 #include <string>
 
-namespace mp::layers::inline MP_ISA_NAMESPACE {
+namespace mp::layers { inline namespace MP_ISA_NAMESPACE {
 
 struct normalization_options {
     float epsilon = 1e-5F;
     std::size_t group = 0;  ///< of gamma and beta in the optimizer
 };
 
-}  // namespace mp::layers::inline MP_ISA_NAMESPACE
+}}  // namespace mp::layers
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// The base of both norms: gamma, the result, and memory for the statistics of rows.
 template <class Weight, class Activation, class Gradient>
@@ -61,9 +61,9 @@ protected:
     tensor<arithmetic_type<Activation>> inverse_;
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
 
-namespace mp::layers::inline MP_ISA_NAMESPACE {
+namespace mp::layers { inline namespace MP_ISA_NAMESPACE {
 
 /// y = (x - mean) / sqrt(variance + epsilon) * gamma + beta, row by row; gamma is ".weight" in the store,
 /// beta ".bias". See mp::ops::layer_norm() and mp::layers::linear, whose template parameters these are.
@@ -126,4 +126,4 @@ public:
     }
 };
 
-}  // namespace mp::layers::inline MP_ISA_NAMESPACE
+}}  // namespace mp::layers

@@ -10,7 +10,7 @@
 
 #include <cstddef>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// An uninitialised row-major matrix from the executor's workspace, given back at the end; allocated
 /// where it has none.
@@ -36,4 +36,4 @@ private:
     matrix_view<Element> view_;
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

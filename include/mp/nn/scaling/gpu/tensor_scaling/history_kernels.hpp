@@ -23,7 +23,7 @@
 #include <span>
 #include <string_view>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Some histories as a parameter of a launch; each has a block.
 struct amax_histories {
@@ -157,4 +157,4 @@ void launch_for_histories(std::string_view function, const Executor& exec, const
            Kernel<amax_history_list>{{list}});
 }
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail

@@ -20,7 +20,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace mp::detail::inline MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 inline constexpr std::size_t reduction_bytes = gpu::block_group<row_threads>::shared_bytes(row_threads);
 
@@ -216,4 +216,4 @@ struct tensor_quantise_kernel {
     }
 };
 
-}  // namespace mp::detail::inline MP_ISA_NAMESPACE
+}}  // namespace mp::detail
