@@ -16,6 +16,8 @@ function(mp_header_wrappers variable extension)
   cmake_parse_arguments(PARSE_ARGV 2 arg "CHAINED" "INCLUDE;EXCLUDE" "")
   file(GLOB_RECURSE headers CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}/include"
        "${PROJECT_SOURCE_DIR}/include/mp/*.hpp")
+  # Old paths, which only forward.
+  list(FILTER headers EXCLUDE REGEX "^mp/(check|compat|interop|report|scaling)/")
   if(arg_INCLUDE)
     list(FILTER headers INCLUDE REGEX "${arg_INCLUDE}")
   endif()

@@ -20,6 +20,7 @@
 #include <mp/nn/scaling/scale_change_names.hpp>
 #include <mp/nn/scaling/scale_event.hpp>
 #include <mp/nn/scaling/scaled_gradient.hpp>
+#include <mp/nn/scaling/standard_policy.hpp>
 #include <mp/nn/scaling/static_policy.hpp>
 #include <mp/nn/scaling/step_result.hpp>
 #include <mp/nn/scaling/training_iteration.hpp>

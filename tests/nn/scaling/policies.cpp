@@ -285,23 +285,23 @@ TEST_CASE("parameters out of range are refused by name and value") {
         return thrown<mp::argument_error>([&] { mp::dynamic_loss_scaler scaler(it); });
     };
     CHECK(refusal({.initial_scale = 0.0F}) ==
-          "mp::pytorch_policy: initial_scale is 0; it must be finite and greater than 0");
+          "mp::standard_scale_policy: initial_scale is 0; it must be finite and greater than 0");
     CHECK(holds(refusal({.initial_scale = -1.0F}), "initial_scale is -1;"));
     CHECK(holds(refusal({.initial_scale = not_a_number}), "initial_scale is nan;"));
     CHECK(holds(refusal({.initial_scale = infinity}), "initial_scale is inf;"));
     CHECK(holds(refusal({.initial_scale = 0x1p-128F}), "must be greater than 2^-128"));
     CHECK(refusal({.initial_scale = 0x1.000008p-128F}) == "(nothing was thrown)");
     CHECK(refusal({.growth_factor = 1.0}) ==
-          "mp::pytorch_policy: growth_factor is 1; it must be finite and greater than 1");
+          "mp::standard_scale_policy: growth_factor is 1; it must be finite and greater than 1");
     CHECK(holds(refusal({.growth_factor = not_a_number}), "growth_factor is nan;"));
     CHECK(holds(refusal({.growth_factor = infinity}), "growth_factor is inf;"));
     CHECK(refusal({.backoff_factor = 0.0}) ==
-          "mp::pytorch_policy: backoff_factor is 0; it must be greater than 0 and less than 1");
+          "mp::standard_scale_policy: backoff_factor is 0; it must be greater than 0 and less than 1");
     CHECK(holds(refusal({.backoff_factor = 1.0}), "backoff_factor is 1;"));
     CHECK(holds(refusal({.backoff_factor = -0.5}), "backoff_factor is -0.5;"));
     CHECK(holds(refusal({.backoff_factor = not_a_number}), "backoff_factor is nan;"));
     CHECK(refusal({.growth_interval = 0}) ==
-          "mp::pytorch_policy: growth_interval is 0; it must be at least 1");
+          "mp::standard_scale_policy: growth_interval is 0; it must be at least 1");
     CHECK(holds(refusal({.growth_interval = -3}), "growth_interval is -3;"));
     CHECK(thrown<mp::argument_error>([] { mp::static_loss_scaler scaler({.initial_scale = -2.0F}); }) ==
           "mp::static_policy: initial_scale is -2; it must be finite and greater than 0");

@@ -13,12 +13,13 @@
 /// gguf/constants.py; the block of MXFP4: src/ggml-common.h, block_mxfp4.
 #pragma once
 
+#include <mp/arrays/convert/block_scaled.hpp>
+#include <mp/arrays/convert/convert.hpp>
+#include <mp/arrays/convert/dequantize.hpp>
 #include <mp/arrays/io/stored_elements.hpp>
 #include <mp/arrays/io/text_excerpt.hpp>
 #include <mp/base/bits.hpp>
 #include <mp/bfloat16.hpp>
-#include <mp/block_scaled.hpp>
-#include <mp/convert.hpp>
 #include <mp/half.hpp>
 
 #include <algorithm>

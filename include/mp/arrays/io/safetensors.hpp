@@ -15,10 +15,10 @@
 ///     out.commit();
 #pragma once
 
+#include <mp/arrays/convert/block_scaled.hpp>
 #include <mp/arrays/io/file_replacement.hpp>
 #include <mp/arrays/io/tensor_file.hpp>
 #include <mp/arrays/io/tensor_header.hpp>
-#include <mp/block_scaled.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -3,13 +3,13 @@
 /// Named arrays in a file of the safetensors format, mapped into memory.
 #pragma once
 
+#include <mp/arrays/convert/convert.hpp>
 #include <mp/arrays/convert/packed_array.hpp>
 #include <mp/arrays/io/stored_elements.hpp>
 #include <mp/arrays/io/tensor_header.hpp>
 #include <mp/arrays/io/text_excerpt.hpp>
 #include <mp/base/bits.hpp>
 #include <mp/bfloat16.hpp>
-#include <mp/convert.hpp>
 #include <mp/error.hpp>
 #include <mp/float8.hpp>
 #include <mp/half.hpp>

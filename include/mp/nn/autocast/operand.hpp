@@ -4,7 +4,7 @@
 /// copy of them in another format is made.
 #pragma once
 
-#include <mp/convert.hpp>
+#include <mp/arrays/convert/convert.hpp>
 #include <mp/executor.hpp>
 #include <mp/matrix_view.hpp>
 #include <mp/nn/autocast/types.hpp>

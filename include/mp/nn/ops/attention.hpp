@@ -5,7 +5,9 @@
 
 #include <mp/arrays/array/parallel.hpp>
 #include <mp/executor.hpp>
-#include <mp/gemm.hpp>
+#include <mp/linalg/gemm/epilogue.hpp>
+#include <mp/linalg/gemm/gemm.hpp>
+#include <mp/linalg/gemm/workspace.hpp>
 #include <mp/nn/autocast/dispatch.hpp>
 #include <mp/nn/ops/arguments.hpp>
 #include <mp/nn/ops/attention/blocks.hpp>

@@ -7,7 +7,9 @@
 #include <mp/base/parallel.hpp>
 #include <mp/error.hpp>
 #include <mp/executor.hpp>
-#include <mp/gemm.hpp>
+#include <mp/linalg/gemm/epilogue.hpp>
+#include <mp/linalg/gemm/gemm.hpp>
+#include <mp/linalg/gemm/workspace.hpp>
 #include <mp/nn/autocast/dispatch.hpp>
 #include <mp/nn/ops/arguments.hpp>
 #include <mp/nn/ops/convolution/patches.hpp>

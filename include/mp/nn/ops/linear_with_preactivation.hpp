@@ -8,7 +8,10 @@
 #include <mp/config.hpp>
 #include <mp/error.hpp>
 #include <mp/executor.hpp>
-#include <mp/gemm.hpp>
+#include <mp/linalg/gemm/epilogue.hpp>
+#include <mp/linalg/gemm/epilogue_gradients.hpp>
+#include <mp/linalg/gemm/epilogue_outputs.hpp>
+#include <mp/linalg/gemm/gemm.hpp>
 #include <mp/nn/autocast/dispatch.hpp>
 #include <mp/nn/ops/arguments.hpp>
 #include <mp/nn/ops/linear.hpp>

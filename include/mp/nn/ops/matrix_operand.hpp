@@ -4,8 +4,8 @@
 #pragma once
 
 #include <mp/arrays/array/parallel.hpp>
+#include <mp/arrays/convert/convert.hpp>
 #include <mp/base/parallel.hpp>
-#include <mp/convert.hpp>
 #include <mp/executor.hpp>
 #include <mp/linalg/gemm/validation.hpp>
 #include <mp/matrix_view.hpp>

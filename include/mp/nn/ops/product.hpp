@@ -5,7 +5,8 @@
 
 #include <mp/arrays/array/parallel.hpp>
 #include <mp/executor.hpp>
-#include <mp/gemm.hpp>
+#include <mp/linalg/gemm/gemm.hpp>
+#include <mp/linalg/gemm/workspace.hpp>
 #include <mp/matrix_view.hpp>
 #include <mp/nn/autocast/operand.hpp>
 #include <mp/nn/ops/matrix_operand.hpp>

@@ -4,12 +4,12 @@
 /// alone, for others.
 #pragma once
 
+#include <mp/arrays/convert/convert.hpp>
 #include <mp/arrays/io/checksum.hpp>
 #include <mp/arrays/io/tensor_file.hpp>
 #include <mp/base/array_share.hpp>
 #include <mp/base/contiguous.hpp>
 #include <mp/base/device_range.hpp>
-#include <mp/convert.hpp>
 #include <mp/error.hpp>
 #include <mp/matrix_view.hpp>
 #include <mp/nn/scaling/loss_scaler.hpp>

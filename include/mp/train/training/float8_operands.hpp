@@ -10,7 +10,8 @@
 #include <mp/error.hpp>
 #include <mp/executor.hpp>
 #include <mp/float8.hpp>
-#include <mp/gemm.hpp>
+#include <mp/linalg/gemm/epilogue_outputs.hpp>
+#include <mp/linalg/gemm/gemm.hpp>
 #include <mp/matrix_view.hpp>
 #include <mp/nn/ops/arguments.hpp>
 #include <mp/nn/scaling/amax.hpp>

@@ -8,7 +8,8 @@
 #include <mp/config.hpp>
 #include <mp/executor.hpp>
 #include <mp/float8.hpp>
-#include <mp/gemm.hpp>
+#include <mp/linalg/gemm/epilogue.hpp>
+#include <mp/linalg/gemm/gemm.hpp>
 #include <mp/matrix_view.hpp>
 #include <mp/nn/autocast/policy.hpp>
 #include <mp/nn/ops/arguments.hpp>

@@ -5,7 +5,8 @@
 
 #include <mp/base/bits.hpp>
 #include <mp/executor.hpp>
-#include <mp/gemm.hpp>
+#include <mp/linalg/gemm/gemm.hpp>
+#include <mp/linalg/gemm/workspace.hpp>
 #include <mp/nn/ops/arguments.hpp>
 #include <mp/nn/ops/attention/heads.hpp>
 #include <mp/nn/ops/dropout/mask.hpp>

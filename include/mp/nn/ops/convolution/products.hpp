@@ -5,8 +5,10 @@
 
 #include <mp/arrays/array/parallel.hpp>
 #include <mp/executor.hpp>
-#include <mp/gemm.hpp>
+#include <mp/linalg/gemm/gemm.hpp>
 #include <mp/linalg/gemm/indexed_operand.hpp>
+#include <mp/linalg/gemm/packed_b.hpp>
+#include <mp/linalg/gemm/workspace.hpp>
 #include <mp/matrix_view.hpp>
 #include <mp/nn/ops/convolution/padded_image.hpp>
 #include <mp/nn/ops/convolution/patches.hpp>

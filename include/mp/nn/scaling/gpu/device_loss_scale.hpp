@@ -68,7 +68,7 @@ struct device_loss_scale {
     static_assert(
         !checks_scaled_gradients<Policy>,
         "mp::device_loss_scale: on devices infinities are looked for in gradients without the scale; take "
-        "mp::pytorch_policy");
+        "mp::standard_scale_policy");
 
     scale_state_of<Policy> state = {};     ///< the policy's state; its scale may be a double
     float inverse_scale = 1.0F;            ///< inverse_of_scale(current_scale())
