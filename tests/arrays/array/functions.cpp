@@ -25,7 +25,7 @@
 #include "arrays/array/arrays.hpp"
 #include "numbers/format/flushing_scope.hpp"
 
-#define MP_KERNEL_FILE <array/function_errors.inl>
+#define MP_KERNEL_FILE <arrays/array/function_errors.inl>
 #include <mp/numbers/simd/for_each_target.inl>
 
 using arrays::count_different;

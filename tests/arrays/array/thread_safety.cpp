@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Compiled with ThreadSanitizer, too: the threads of conversions, arithmetic, sums, products and optimizer
 // steps write nothing that another one touches.
-#include <mp/mp.hpp>
+#include <mp/array.hpp>
+#include <mp/convert.hpp>
+#include <mp/gemm.hpp>
+#include <mp/optim.hpp>
 
 #include <doctest/doctest.h>
 

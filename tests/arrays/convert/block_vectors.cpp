@@ -2,7 +2,8 @@
 // Block-scaled arrays made and read by vectors have the bits of the portable code, which block_scaled.cpp
 // proves: on every instruction set that the processor has, for all kinds of values, shapes and scales, whatever the
 // caller's floating-point modes.
-#include <mp/mp.hpp>
+#include <mp/block_scaled.hpp>
+#include <mp/convert.hpp>
 #include <mp/numbers/simd/floating_point_modes.hpp>
 #include <mp/numbers/simd/processor.hpp>
 

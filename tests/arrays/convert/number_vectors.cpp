@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The vectors of the kernels against the scalar conversions, which the tests of format/ prove.
 #include <mp/arrays/convert/kernels/number_vectors.hpp>
-#include <mp/mp.hpp>
+#include <mp/block_scaled.hpp>
+#include <mp/convert.hpp>
 #include <mp/numbers/simd/floating_point_modes.hpp>
 #include <mp/numbers/simd/processor.hpp>
 
@@ -18,7 +19,7 @@
 
 #include "oracle/library.hpp"
 
-#define MP_KERNEL_FILE <convert/number_vectors.inl>
+#define MP_KERNEL_FILE <arrays/convert/number_vectors.inl>
 #include <mp/numbers/simd/for_each_target.inl>
 
 #if MP_SIMD_TARGETS

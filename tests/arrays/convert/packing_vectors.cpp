@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Numbers packed and unpacked by vectors have the bits of the portable code, which packed_array.cpp proves.
-#include <mp/mp.hpp>
+#include <mp/block_scaled.hpp>
+#include <mp/convert.hpp>
 
 #include <doctest/doctest.h>
 #include <algorithm>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Range reports by vectors equal those of the portable code, which range_report.cpp proves, and a conversion
 // that reports does both as each does alone.
-#include <mp/mp.hpp>
+#include <mp/block_scaled.hpp>
+#include <mp/convert.hpp>
 
 #include <doctest/doctest.h>
 #include <cmath>

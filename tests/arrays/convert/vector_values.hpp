@@ -3,7 +3,8 @@
 /// What the tests of the vectors of conversion share: instruction sets and values.
 #pragma once
 
-#include <mp/mp.hpp>
+#include <mp/block_scaled.hpp>
+#include <mp/convert.hpp>
 #include <mp/numbers/simd/processor.hpp>
 
 #include <cmath>

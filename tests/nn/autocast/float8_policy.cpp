@@ -159,8 +159,9 @@ TEST_CASE("factors are subnormal floats, and are counted, also where the process
     }
     // The last is 2^-23 of what the largest becomes, and lost.
     CHECK(through_forward(tiny) == std::vector<float>{0x1p-130F, 0x1.8p-131F, 0.0F});
-    REQUIRE(!ledger.casts().empty());
-    const mp::autocast::cast_losses& losses = ledger.casts()[0].losses;
+    const auto casts = ledger.casts();
+    REQUIRE(!casts.empty());
+    const mp::autocast::cast_losses& losses = casts[0].losses;
     CHECK(losses.zeros == 0);
     CHECK(losses.flushed == 1);
     CHECK(losses.largest == 0x1p-130);

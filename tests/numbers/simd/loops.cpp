@@ -24,7 +24,7 @@ struct walk_results {
 };
 }  // namespace simd_test
 
-#define MP_KERNEL_FILE <simd/loop_operations.inl>
+#define MP_KERNEL_FILE <numbers/simd/loop_operations.inl>
 #include <mp/numbers/simd/for_each_loop.inl>
 
 namespace {

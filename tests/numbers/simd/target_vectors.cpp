@@ -28,7 +28,7 @@ struct lane_moves {
 };
 }  // namespace simd_test
 
-#define MP_KERNEL_FILE <simd/target_operations.inl>
+#define MP_KERNEL_FILE <numbers/simd/target_operations.inl>
 #include <mp/numbers/simd/for_each_target.inl>
 
 #if MP_SIMD_TARGETS
@@ -158,16 +158,20 @@ TEST_CASE("lanes move to where they should") {
             for (std::size_t i = 0; i < 2 * half; ++i) {
                 mask |= x[i] >> 31 << i;
                 has_common_bits = has_common_bits || (x[i] & y[i] & 0x1000'0000U) != 0;
-                right[0] = right[0] && moves.lower[i] == (i % 2 == 0 ? x : y)[i / 2];
-                right[1] = right[1] && moves.upper[i] == (i % 2 == 0 ? x : y)[half + i / 2];
-                right[2] = right[2] && moves.low[i] == (i < half ? x : y)[2 * (i % half)];
+                // Pointers first: g++ 12 with -fsanitize=undefined miscompiles (i < half ? x : y)[2 * (i % half)].
+                const std::uint32_t* const interleaved = i % 2 == 0 ? x : y;
+                const std::uint32_t* const joined = i < half ? x : y;
+                right[0] = right[0] && moves.lower[i] == interleaved[i / 2];
+                right[1] = right[1] && moves.upper[i] == interleaved[half + i / 2];
+                right[2] = right[2] && moves.low[i] == joined[2 * (i % half)];
             }
             for (std::size_t i = 0; i < half; ++i) {
                 has_sign = has_sign || x2[i] >> 63 != 0;
                 const std::uint64_t product = std::uint64_t{x[2 * i]} * y[2 * i];
                 right[3] = right[3] && moves.products[i] == product;
-                right[4] = right[4] && moves.lower_longwords[i] == (i % 2 == 0 ? x2 : y2)[i / 2] &&
-                           moves.upper_longwords[i] == (i % 2 == 0 ? x2 : y2)[half / 2 + i / 2];
+                const std::uint64_t* const interleaved = i % 2 == 0 ? x2 : y2;
+                right[4] = right[4] && moves.lower_longwords[i] == interleaved[i / 2] &&
+                           moves.upper_longwords[i] == interleaved[half / 2 + i / 2];
                 const std::uint64_t quiet = is_nan(x2[i]) ? x2[i] | 0x0008'0000'0000'0000U : x2[i];
                 right[5] = right[5] && moves.quieted_doubles[i] == quiet;
                 const double quotient = std::bit_cast<double>(x2[i]) / std::bit_cast<double>(y2[i]);

@@ -17,7 +17,7 @@
 #include <type_traits>
 #include <vector>
 
-#define MP_KERNEL_FILE <simd/vec_operations.inl>
+#define MP_KERNEL_FILE <numbers/simd/vec_operations.inl>
 #include <mp/numbers/simd/for_each_vec.inl>
 
 namespace {

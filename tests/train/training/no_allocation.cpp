@@ -42,7 +42,7 @@ struct model {
     model() {
         store.build(1);
         norms.build(2);
-        for (int i = 0; i < batch * tokens; ++i) ids.push_back(i * i % classes);
+        for (int i = 0; i < batch * tokens; ++i) ids.push_back(static_cast<int>(i * i % classes));
     }
     void run(mp::cpu exec, float scale, bool add) {
         table.forward(exec, ids, x.view());

@@ -103,20 +103,20 @@ public:
     [[nodiscard]] explicit operator double() const noexcept { return value_; }
 
     friend tracked operator+(const tracked& a, const tracked& b) {
-        return binary(a, b, detail::double_add(a.reference_, b.reference_), &runtime_arithmetic::add,
-                      &detail::double_add);
+        return binary(a, b, &runtime_arithmetic::add,
+                      [](double x, double y) { return detail::double_add(x, y); });
     }
     friend tracked operator-(const tracked& a, const tracked& b) {
-        return binary(a, b, detail::double_subtract(a.reference_, b.reference_),
-                      &runtime_arithmetic::subtract, &detail::double_subtract);
+        return binary(a, b, &runtime_arithmetic::subtract,
+                      [](double x, double y) { return detail::double_subtract(x, y); });
     }
     friend tracked operator*(const tracked& a, const tracked& b) {
-        return binary(a, b, detail::double_multiply(a.reference_, b.reference_),
-                      &runtime_arithmetic::multiply, &detail::double_multiply);
+        return binary(a, b, &runtime_arithmetic::multiply,
+                      [](double x, double y) { return detail::double_multiply(x, y); });
     }
     friend tracked operator/(const tracked& a, const tracked& b) {
-        return binary(a, b, detail::double_divide(a.reference_, b.reference_), &runtime_arithmetic::divide,
-                      &detail::double_divide);
+        return binary(a, b, &runtime_arithmetic::divide,
+                      [](double x, double y) { return detail::double_divide(x, y); });
     }
     friend tracked operator-(const tracked& a) noexcept { return {-a.value_, -a.reference_, a.tracker_}; }
     friend tracked operator+(const tracked& a) noexcept { return a; }
@@ -186,8 +186,10 @@ private:
         return {value, reference, tracker_};
     }
     using operation = double (runtime_arithmetic::*)(double, double, std::uint32_t) const noexcept;
-    static tracked binary(const tracked& a, const tracked& b, double reference, operation in_format,
-                          double (*in_double)(double, double) noexcept) {
+    // No pointer to the function in double: it is inlined always, which compilers refuse for an indirect call.
+    template <class InDouble>
+    static tracked binary(const tracked& a, const tracked& b, operation in_format, InDouble in_double) {
+        const double reference = in_double(a.reference_, b.reference_);
         error_tracker* const tracker = a.tracker_ != nullptr ? a.tracker_ : b.tracker_;
         if (tracker == nullptr) return {in_double(a.value_, b.value_), reference, nullptr};
         const double x = a.operand(*tracker);

@@ -53,7 +53,8 @@ public:
 
     /// \throws file_error  the disk is full, for example
     void write(std::string_view bytes) {
-        if (std::fwrite(bytes.data(), 1, bytes.size(), file_) != bytes.size()) {
+        // fwrite accepts no null pointer, which is what an empty view may hold.
+        if (!bytes.empty() && std::fwrite(bytes.data(), 1, bytes.size(), file_) != bytes.size()) {
             throw_file(part_, "cannot be written", errno);
         }
     }

@@ -65,13 +65,15 @@ constexpr const op_list* find_list(std::string_view name) noexcept {
 constexpr const op_list* find_list(std::string_view name, std::string_view version) noexcept {
     const long long wanted = detail::version_number(version);
     const op_list* found = nullptr;
-    const auto look_at = [&](const op_list* list) {
+    long long newest = -1;  // not the pointer compared with null, which g++ does not evaluate under -fsanitize=undefined
+    const auto consider = [&](const op_list* list) {
         const long long number = detail::version_number(list->version);
-        if (list->name != name || number < 0 || number > wanted) return;
-        if (found == nullptr || detail::version_number(found->version) < number) found = list;
+        if (list->name != name || number <= newest || number > wanted) return;
+        found = list;
+        newest = number;
     };
-    for (const op_list* list : all_lists) look_at(list);
-    for (const op_list* list : earlier_lists) look_at(list);
+    for (const op_list* list : all_lists) consider(list);
+    for (const op_list* list : earlier_lists) consider(list);
     return found;
 }
 

@@ -92,7 +92,8 @@ public:
 
     /// The average of a parameter. Throws argument_error if there is no such parameter.
     [[nodiscard]] std::span<const float> values(std::size_t index) const {
-        return std::span<const float>(values_).subspan(layout_.offset(checked(index)), size(index));
+        const std::size_t offset = layout_.offset(checked(index));  // before size(), which takes any index
+        return std::span<const float>(values_).subspan(offset, size(index));
     }
     [[nodiscard]] const weight_average_options& options() const noexcept { return options_; }
     [[nodiscard]] std::uint64_t update_count() const noexcept { return updates_; }
