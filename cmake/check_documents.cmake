@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 # cmake -DSOURCE=<dir> -P check_documents.cmake
 #
-# Checks that a stranger finds what the documents speak of: every link to a file is one, every page of docs/ is linked
-# from the README, and that stays on a few screens; that every code block is in a test; and that all name one version.
+# Checks that links of documents lead to files; that README.md links every page of docs/ and is short; that every code block
+# is in a test; that all documents name one version; and the form of CHANGELOG.md.
 
 cmake_minimum_required(VERSION 3.22)
 
@@ -13,7 +13,7 @@ set(failed FALSE)
 set(linked "")
 foreach(document IN LISTS documents)
   file(READ "${SOURCE}/${document}" text)
-  # Brackets and semicolons mean something in lists.
+  # Brackets and semicolons have a meaning in CMake's lists.
   string(REPLACE "](" "<link:" text "${text}")
   string(REGEX REPLACE "[][;]" " " text "${text}")
   cmake_path(GET document PARENT_PATH folder)
@@ -32,9 +32,9 @@ foreach(document IN LISTS documents)
   endforeach()
 endforeach()
 
-# What is about the tests is for HACKING.md.
+# HACKING.md links the page about the tests.
 foreach(page IN LISTS documents)
-  if(page MATCHES "^docs/" AND NOT page MATCHES "^docs/(coverage|mutation)[.]md$" AND NOT page IN_LIST linked)
+  if(page MATCHES "^docs/" AND NOT page MATCHES "^docs/mutation[.]md$" AND NOT page IN_LIST linked)
     message(NOTICE "README.md: has no link to ${page}")
     set(failed TRUE)
   endif()
@@ -61,7 +61,7 @@ endforeach()
 file(STRINGS "${SOURCE}/include/mp/config.hpp" version REGEX "^#define MP_VERSION_(MAJOR|MINOR|PATCH) [0-9]+$")
 string(REGEX MATCHALL "[0-9]+" version "${version}")
 list(JOIN version "." version)
-foreach(place IN ITEMS "CHANGELOG.md|\n## ${version}[,\n]" "packaging/debian/changelog|\\(${version}-[0-9]+\\)"
+foreach(place IN ITEMS "CHANGELOG.md|\n## .${version}. - " "packaging/debian/changelog|\\(${version}-[0-9]+\\)"
     "packaging/vcpkg/mp-mixed-precision/vcpkg.json|\"version\": \"${version}\"" "docs/CITATION.cff|\nversion: ${version}\n")
   string(REGEX MATCH "^([^|]+)[|](.+)$" matched "${place}")
   set(file "${CMAKE_MATCH_1}")
@@ -77,9 +77,11 @@ file(READ "${SOURCE}/README.md" text)
 string(REGEX MATCHALL "\n" ends "${text}")
 list(LENGTH ends lines)
 if(lines GREATER most_lines)
-  message(NOTICE "README.md: has ${lines} lines; at most ${most_lines} are wanted")
+  message(NOTICE "README.md: has ${lines} lines, more than ${most_lines}")
   set(failed TRUE)
 endif()
+
+include("${CMAKE_CURRENT_LIST_DIR}/check_changelog.cmake")
 if(failed)
   message(FATAL_ERROR "the documents are not in order")
 endif()
