@@ -9,8 +9,8 @@
 # - where anything but comments and headers stands before its last #include,
 # - where one of its lines reads `// alone: <why>`.
 #
-# The size of a batch is MP_TEST_BATCH sources; 1 compiles every source by itself. `auto` takes whole rooms where there
-# are few processors and much memory (a third of all machine code is in several sources; the largest room takes 4.5 GB),
+# The size of a batch is MP_TEST_BATCH sources; 1 compiles every source by itself. `auto` takes whole modules where there
+# are few processors and much memory (a third of all machine code is in several sources; the largest module takes 4.5 GB),
 # and elsewhere eight sources, so that all processors have something to do.
 set(MP_TEST_BATCH 1 CACHE STRING "How many sources of tests are compiled together, or auto")
 

@@ -2,7 +2,8 @@
 # cmake -DSOURCE=<dir> -P check_documents.cmake
 #
 # Checks that links of documents lead to files; that README.md links every page of docs/ and is short; that every code block
-# is in a test; that all documents name one version; and the form of CHANGELOG.md.
+# is in a test; that all documents name one version; that files exist which documents and comments name; and the
+# form of CHANGELOG.md.
 
 cmake_minimum_required(VERSION 3.22)
 
@@ -81,6 +82,7 @@ if(lines GREATER most_lines)
   set(failed TRUE)
 endif()
 
+include("${CMAKE_CURRENT_LIST_DIR}/check_file_names.cmake")
 include("${CMAKE_CURRENT_LIST_DIR}/check_changelog.cmake")
 if(failed)
   message(FATAL_ERROR "the documents are not in order")

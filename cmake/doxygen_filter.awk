@@ -2,7 +2,7 @@
 # awk -f doxygen_filter.awk header.hpp
 #
 # Shows Doxygen the headers as their readers see them:
-# - the inline namespace of the instruction set (detail/isa_namespace.hpp) is not there,
+# - the inline namespace of the instruction set (base/isa_namespace.hpp) is not there,
 # - a comment above declarations that no empty line parts is of all of them,
 # - what is protected is for the library's own classes,
 # - members that every tag of an op, every policy or every state has by convention say what they are.

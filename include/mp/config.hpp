@@ -76,7 +76,7 @@
 /// Define MP_NO_HARDWARE_PATHS to compute everything with the integer core: slower, the same bits.
 /// It is on by itself where float expressions are evaluated in a wider type: the proofs of the short cuts
 /// need IEEE binary32. Options that let compilers approximate float arithmetic do no harm, see
-/// detail/opt_barrier.hpp.
+/// <mp/base/opt_barrier.hpp>.
 #if defined(MP_NO_HARDWARE_PATHS) || \
     (defined(__FLT_EVAL_METHOD__) && __FLT_EVAL_METHOD__ != 0 && __FLT_EVAL_METHOD__ != 16)
 #define MP_HARDWARE_FLOAT 0

@@ -274,7 +274,7 @@ def run(options):
     os.makedirs(OUTPUT, exist_ok=True)
     known = judges()
     if not known.cost:
-        sys.exit("first: python3 tests/coverage/coverage.py measure format")
+        sys.exit("first: python3 tests/coverage/coverage.py measure numbers/format")
     before = results()
     for result in before.values():
         for name in result["judges"]:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Every preset beside an interpreter of its system: the same scale, the same counters and the same skips
-// after every event of many sequences. Tables written by hand are in preset_tables.cpp.
+// after every event of many sequences. Tables written by hand are in scaler_tables.cpp.
 #include <doctest/doctest.h>
 #include <mp/loss_scaling.hpp>
 

@@ -3,11 +3,11 @@
 /// Includes the file that MP_KERNEL_FILE names once for each instruction set for which the compiler can make
 /// code, whatever its own target is. Has no include guard, since it serves many files:
 ///
-///     #define MP_KERNEL_FILE <mp/convert/kernels/narrow.inl>
+///     #define MP_KERNEL_FILE <mp/arrays/convert/kernels/convert_arrays.inl>
 ///     #include <mp/numbers/simd/for_each_target.inl>
 ///
 /// The file puts its functions into namespace mp::detail::MP_TARGET, in which they may use the vectors of
-/// <mp/numbers/simd/vec.hpp>, and which `MP_SELECT_TARGET` of <mp/simd/select.hpp> picks when the program runs.
+/// <mp/numbers/simd/vec.hpp>, and which `MP_SELECT_TARGET` of <mp/numbers/simd/select_target.hpp> picks when the program runs.
 /// MP_TARGET_NUMBER says which of MP_TARGET_NEON, MP_TARGET_AVX2, ... it is. A file that has something to gain from more than
 /// AVX-512 defines MP_HIGHEST_TARGET before as the highest instruction set that it is to be compiled for, at
 /// most AVX512_FP16: the tiles of AMX are reached through assembly, for which the compiler need not know
