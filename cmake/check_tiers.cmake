@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: MIT
+# cmake -DBUILD=<dir> -DCTEST=<program> -DHACKING=<file> -P check_tiers.cmake
+#
+# Checks that every test of a build has one label, and that the table of tiers in HACKING.md names that label.
+
+cmake_minimum_required(VERSION 3.22)
+
+file(STRINGS "${HACKING}" rows REGEX "^\\| `[a-z_]+` \\| `")
+set(tiers "")
+foreach(row IN LISTS rows)
+  string(REGEX REPLACE "^\\| `([a-z_]+)`.*" "\\1" tier "${row}")
+  list(APPEND tiers "${tier}")
+endforeach()
+execute_process(COMMAND "${CTEST}" --show-only=json-v1 WORKING_DIRECTORY "${BUILD}" OUTPUT_VARIABLE json
+  COMMAND_ERROR_IS_FATAL ANY)
+string(JSON count LENGTH "${json}" tests)
+set(failed FALSE)
+math(EXPR last "${count} - 1")
+foreach(i RANGE ${last})
+  string(JSON test GET "${json}" tests ${i})
+  string(JSON name GET "${test}" name)
+  string(JSON number LENGTH "${test}" properties)
+  set(label "")
+  math(EXPR last_property "${number} - 1")
+  foreach(j RANGE ${last_property})
+    string(JSON property GET "${test}" properties ${j} name)
+    if(property STREQUAL LABELS)
+      string(JSON label GET "${test}" properties ${j} value)
+      string(REGEX REPLACE "[][\" \n]" "" label "${label}")
+    endif()
+  endforeach()
+  if(NOT label IN_LIST tiers)
+    message(NOTICE "${name}: its label is \"${label}\", which is no tier of HACKING.md")
+    set(failed TRUE)
+  endif()
+endforeach()
+if(failed)
+  message(FATAL_ERROR "tests without a tier")
+endif()
+message(NOTICE "${count} tests, all of them in a tier")
