@@ -38,7 +38,7 @@ struct itself {
 template <class Term, class... In>
 void add_block(double* sums, Term term, std::ptrdiff_t first_row, std::ptrdiff_t last_row,
                std::ptrdiff_t first_column, std::size_t columns, matrix_view<const In>... in) {
-    using real = arithmetic_type<In...>;
+    using real = real_of<In...>;
     struct values {
         real value[element_block];
     };
@@ -101,9 +101,9 @@ void sum_columns(cpu exec, Term term, std::ptrdiff_t rows, std::size_t columns, 
                 });
             }
             for_each([&](std::size_t column, std::size_t count, const double* of_block) {
-                arithmetic_type<Result, In...> rounded[element_block];
+                real_of<Result, In...> rounded[element_block];
                 for (std::size_t c = 0; c < count; ++c) {
-                    rounded[c] = as<arithmetic_type<Result, In...>>(double_divide(of_block[c], divisor));
+                    rounded[c] = as<real_of<Result, In...>>(double_divide(of_block[c], divisor));
                 }
                 store_floats(rounded, count, results + column);
             });

@@ -3,7 +3,7 @@
 /// Launching a kernel of the warp-level vocabulary on a CUDA device.
 #pragma once
 
-#include <mp/base/compiler.hpp>
+#include <mp/device/simt/device/compiler.hpp>
 
 #include <mp/device/cuda/error.hpp>
 #include <mp/device/cuda/stream.hpp>

@@ -3,7 +3,7 @@
 /// What algorithms have to know of a CUDA device.
 #pragma once
 
-#include <mp/base/compiler.hpp>
+#include <mp/device/simt/device/compiler.hpp>
 
 #include <mp/device/cuda/error.hpp>
 #include <mp/device/cuda/launch_kernel.hpp>

@@ -3,7 +3,7 @@
 /// Maps of matrices for the unit that copies tiles (TMA).
 #pragma once
 
-#include <mp/base/compiler.hpp>
+#include <mp/device/simt/device/compiler.hpp>
 
 #include <mp/device/cuda/error.hpp>
 #include <mp/device/cuda/stream.hpp>

@@ -3,7 +3,7 @@
 /// What a thread of a device does with its warp, its block and memory.
 #pragma once
 
-#include <mp/base/compiler.hpp>
+#include <mp/device/simt/device/compiler.hpp>
 
 #include <mp/config.hpp>
 #include <mp/device/simt/device/memory.hpp>

@@ -12,7 +12,7 @@
 /// and mistakes with it are not.)
 #pragma once
 
-#include <mp/base/compiler.hpp>
+#include <mp/device/simt/device/compiler.hpp>
 
 #include <mp/device/simt/device/wgmma.hpp>
 

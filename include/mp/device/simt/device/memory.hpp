@@ -3,7 +3,7 @@
 /// Loads and stores of a device: one instruction for values of up to 16 bytes.
 #pragma once
 
-#include <mp/base/compiler.hpp>
+#include <mp/device/simt/device/compiler.hpp>
 
 #include <mp/config.hpp>
 
