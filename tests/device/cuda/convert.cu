@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-#include <cuda/real_device.hpp>
-#include <gpu/convert_checks.hpp>
+#include <device/cuda/real_device.hpp>
+#include <device/gpu/convert_checks.hpp>
 
 #include <mp/cuda.hpp>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-#include <cuda/real_device.hpp>
-#include <gpu/clip_checks.hpp>
-#include <gpu/loss_scaling_checks.hpp>
+#include <device/cuda/real_device.hpp>
+#include <device/gpu/clip_checks.hpp>
+#include <device/gpu/loss_scaling_checks.hpp>
 
 #include <mp/cuda.hpp>
 #include <mp/device/cuda/launch_kernel.hpp>

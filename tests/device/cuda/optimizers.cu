@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-#include <cuda/real_device.hpp>
-#include <gpu/norm_checks.hpp>
-#include <gpu/optimizer_checks.hpp>
+#include <device/cuda/real_device.hpp>
+#include <device/gpu/norm_checks.hpp>
+#include <device/gpu/optimizer_checks.hpp>
 
 #include <mp/cuda.hpp>
 

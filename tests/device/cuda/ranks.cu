@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-#include <cuda/real_device.hpp>
-#include <gpu/rank_sum_checks.hpp>
+#include <device/cuda/real_device.hpp>
+#include <device/gpu/rank_sum_checks.hpp>
 
 #include <mp/cuda.hpp>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-#include <cuda/real_device.hpp>
-#include <gpu/tensor_scaling_checks.hpp>
-#include <gpu/training_step_checks.hpp>
+#include <device/cuda/real_device.hpp>
+#include <device/gpu/tensor_scaling_checks.hpp>
+#include <device/gpu/training_step_checks.hpp>
 
 #include <mp/cuda.hpp>
 

@@ -2,8 +2,8 @@
 // What clip_gradients has to do, on any device.
 #pragma once
 
-#include <gpu/loss_scaling_checks.hpp>
-#include <gpu/values.hpp>
+#include <device/gpu/loss_scaling_checks.hpp>
+#include <device/gpu/values.hpp>
 
 #include <mp/nn/optim/gpu/clip_gradients.hpp>
 #include <mp/nn/optim/gpu/gradient_norm.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-#include <gpu/clip_checks.hpp>
-#include <gpu/simulated_device.hpp>
+#include <device/gpu/clip_checks.hpp>
+#include <device/gpu/simulated_device.hpp>
 
 #include <mp/loss_scaling.hpp>
 

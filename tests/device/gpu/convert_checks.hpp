@@ -2,8 +2,8 @@
 // What convert and convert_stochastic have to do, on any device.
 #pragma once
 
-#include <convert/projections.hpp>
-#include <gpu/values.hpp>
+#include <arrays/convert/projections.hpp>
+#include <device/gpu/values.hpp>
 #include <oracle/library.hpp>
 #include <oracle/random.hpp>
 

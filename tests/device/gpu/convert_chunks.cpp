@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The ways in which threads convert chunks, for every pair of types, without a launch: that number of kernels would
 // take long to compile. tests/device/gpu/convert.cpp has the kernels.
-#include <gpu/convert_checks.hpp>
+#include <device/gpu/convert_checks.hpp>
 
 #include <mp/device/gpu/convert_chunks.hpp>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-#include <gpu/norm_checks.hpp>
-#include <gpu/simulated_device.hpp>
+#include <device/gpu/norm_checks.hpp>
+#include <device/gpu/simulated_device.hpp>
 
 #include <doctest/doctest.h>
 

@@ -2,7 +2,7 @@
 // What unscale_and_check, check_gradients and convert_and_observe have to do, on any device.
 #pragma once
 
-#include <gpu/values.hpp>
+#include <device/gpu/values.hpp>
 
 #include <mp/convert.hpp>
 #include <mp/loss_scaling.hpp>

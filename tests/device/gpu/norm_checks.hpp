@@ -2,8 +2,8 @@
 // What gradient_norm has to do, on any device.
 #pragma once
 
-#include <gpu/loss_scaling_checks.hpp>
-#include <gpu/values.hpp>
+#include <device/gpu/loss_scaling_checks.hpp>
+#include <device/gpu/values.hpp>
 
 #include <mp/nn/optim/gpu/gradient_norm.hpp>
 #include <mp/optim.hpp>

@@ -3,8 +3,8 @@
 // as the oracle of tests/nn/optim does, to the bit.
 #pragma once
 
-#include <gpu/values.hpp>
-#include <optim/update_oracle.hpp>
+#include <device/gpu/values.hpp>
+#include <nn/optim/update_oracle.hpp>
 
 #include <mp/nn/optim/gpu/adamw.hpp>
 #include <mp/nn/optim/gpu/gradient_norm.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-#include <gpu/optimizer_checks.hpp>
-#include <gpu/simulated_device.hpp>
+#include <device/gpu/optimizer_checks.hpp>
+#include <device/gpu/simulated_device.hpp>
 
 #include <mp/loss_scaling.hpp>
 #include <mp/nn/scaling/gpu/scale_update.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-#include <gpu/loss_scaling_checks.hpp>
-#include <gpu/simulated_device.hpp>
+#include <device/gpu/loss_scaling_checks.hpp>
+#include <device/gpu/simulated_device.hpp>
 
 #include <mp/float8.hpp>
 

@@ -6,6 +6,7 @@
 #include <mp/arrays/array/staging_buffer.hpp>
 #include <mp/executor.hpp>
 #include <mp/matrix_view.hpp>
+#include <mp/nn/autocast/operand.hpp>
 #include <mp/nn/ops/loss_factors.hpp>
 #include <mp/nn/ops/softmax/rows.hpp>
 #include <mp/nn/ops/softmax_cross_entropy/options.hpp>
