@@ -99,19 +99,30 @@ public:
         return static_cast<double>(mp::milliseconds_between(begin_, end_)) * 1e-3;
     }
 
+    /// Compute capability of the hardware, which selects the tensor-core model: 90, 100 ... The code can be for an
+    /// earlier one.
+    [[nodiscard]] int capability() const {
+        const cudaDeviceProp it = properties();
+        return it.major * 10 + it.minor;
+    }
+
     [[nodiscard]] std::string description() const {
-        cudaDeviceProp properties{};
-        int number = 0;
-        mp::check_cuda(cudaGetDevice(&number), "cudaGetDevice");
-        mp::check_cuda(cudaGetDeviceProperties(&properties, number), "cudaGetDeviceProperties");
+        const cudaDeviceProp it = properties();
         const mp::gpu_properties compiled = mp::properties_of(exec());
-        return std::string(properties.name) + ", " + std::to_string(properties.multiProcessorCount) +
-               " multiprocessors, capability " + std::to_string(properties.major) + "." +
-               std::to_string(properties.minor) + ", code for " + std::to_string(compiled.capability) +
-               (compiled.has_warpgroups ? "a" : "");
+        return std::string(it.name) + ", " + std::to_string(it.multiProcessorCount) +
+               " multiprocessors, capability " + std::to_string(it.major) + "." + std::to_string(it.minor) +
+               ", code for " + std::to_string(compiled.capability) + (compiled.has_warpgroups ? "a" : "");
     }
 
 private:
+    static cudaDeviceProp properties() {
+        cudaDeviceProp result{};
+        int number = 0;
+        mp::check_cuda(cudaGetDevice(&number), "cudaGetDevice");
+        mp::check_cuda(cudaGetDeviceProperties(&result, number), "cudaGetDeviceProperties");
+        return result;
+    }
+
     mp::unique_cuda_stream stream_;
     mp::cuda_event begin_;
     mp::cuda_event end_;

@@ -106,7 +106,7 @@ std::string html(const results& measured, const std::string& machine, const std:
     return text + mp::report::html_page_end();
 }
 
-/// The lines of exactness.csv: name, result, elements, different elements, what was run.
+/// Returns the lines of exactness.csv: name, result, elements, different elements, first difference.
 std::vector<std::vector<std::string>> read_exactness(const std::filesystem::path& folder) {
     std::vector<std::vector<std::string>> lines;
     if (!std::filesystem::exists(folder / "exactness.csv")) return lines;
@@ -124,12 +124,12 @@ std::vector<std::vector<std::string>> read_exactness(const std::filesystem::path
 }
 
 constexpr const char* exactness_heading =
-    "Which kernels are right: products of random numbers against the model of the tensor cores, bit for bit";
+    "Exactness of kernels: bits of products compared with the tensor-core model, of others with the CPU";
 
 std::string exactness_markdown(const std::vector<std::vector<std::string>>& lines) {
     std::string text =
         "## " + std::string(exactness_heading) +
-        "\n\n| kernel | result | elements | different | what was run |\n|---|---|---:|---:|---|\n";
+        "\n\n| kernel | result | elements | different | first difference |\n|---|---|---:|---:|---|\n";
     for (const auto& it : lines) {
         for (const std::string& cell : it) text += "| " + cell + " ";
         text += "|\n";
@@ -142,7 +142,7 @@ std::string exactness_html(const std::vector<std::vector<std::string>>& lines) {
         "<h2>" + html_escaped(exactness_heading) +
         "</h2>\n<div "
         "class=\"scroll\"><table><tr><th>kernel</th><th>result</th><th>elements</th><th>different</th>"
-        "<th>what was run</th></tr>\n";
+        "<th>first difference</th></tr>\n";
     for (const auto& it : lines) {
         text += "<tr>";
         for (const std::string& cell : it) text += "<td>" + html_escaped(cell) + "</td>";

@@ -90,6 +90,8 @@ public:
         return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     }
 
+    [[nodiscard]] int capability() const { return 90; }
+
     [[nodiscard]] std::string description() const {
         return "simulated GPU of capability 9.0: times are those of the simulation";
     }

@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "architectures.hpp"
 #include "device.hpp"
 #include "questions.hpp"
 #include "tensor_cores.hpp"
@@ -59,7 +60,7 @@ void probe(device& on, std::FILE* file, const char* operands) {
         // Of random ones the first few are enough, and those that the model does not have.
         const std::size_t kept = topic.starts_with("random") ? 200 : questions.size();
         std::size_t different = 0;
-        bench::gpu::with_architecture(gpu.capability, [&]<mp::arch Arch>() {
+        bench::gpu::with_architecture(on.capability(), [&]<mp::arch Arch>() {
             constexpr auto rule =
                 mp::block_rule_of(Arch, mp::detail::operand_kind_of<Input>, std::is_same_v<Sum, mp::half>);
             if constexpr (rule.products != 0) {

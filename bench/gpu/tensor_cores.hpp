@@ -173,17 +173,4 @@ std::uint32_t answer_of_model(const question& it) {
     }
 }
 
-/// Calls f.operator()<Arch>() with the architecture whose code the device runs.
-template <class Function>
-void with_architecture(int capability, Function f) {
-    using mp::arch;
-    if (capability >= 120) return f.template operator()<arch::sm_120>();
-    if (capability >= 100) return f.template operator()<arch::sm_100>();
-    if (capability >= 90) return f.template operator()<arch::sm_90>();
-    if (capability >= 89) return f.template operator()<arch::sm_89>();
-    if (capability >= 86) return f.template operator()<arch::sm_86>();
-    if (capability >= 80) return f.template operator()<arch::sm_80>();
-    return f.template operator()<arch::sm_75>();
-}
-
 }  // namespace bench::gpu
