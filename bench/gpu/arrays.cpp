@@ -10,6 +10,7 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "device.hpp"
@@ -31,8 +32,12 @@ class passes {
 public:
     passes(device& on, measurements& to) : on_(&on), to_(&to) {}
 
+    /// See measurements::may_select.
+    [[nodiscard]] bool may_select(std::string_view text) const { return to_->may_select(text); }
+
     void add(const std::string& table, const std::string& name, double count, double bytes,
              std::function<void()> run) {
+        if (!may_select(name)) return;
         const auto half_of_them = static_cast<std::size_t>(bytes / 2);
         if (source_.size() < half_of_them) {
             source_ = random_array<bfloat16>(*on_, half_of_them / sizeof(bfloat16) + 1, 7);
@@ -58,6 +63,7 @@ constexpr double bytes_of(double count) {
 
 template <class From, class To>
 void convert(device& on, passes& to, const std::string& name, std::ptrdiff_t size) {
+    if (!to.may_select(name)) return;
     const auto count = static_cast<std::size_t>(size);
     const auto from = random_array<From>(on, count, 1);
     auto target = on.make<To>(count);
@@ -68,6 +74,7 @@ void convert(device& on, passes& to, const std::string& name, std::ptrdiff_t siz
 
 void activations(device& on, passes& to) {
     const std::string table = "activations of bfloat16";
+    if (!to.may_select(table)) return;
     const auto count = static_cast<std::size_t>(elements);
     const auto x = random_array<bfloat16>(on, count, 1);
     const auto dy = random_array<bfloat16>(on, count, 2);
@@ -90,6 +97,7 @@ void activations(device& on, passes& to) {
 void layers(device& on, passes& to, std::ptrdiff_t columns) {
     const std::string table = "layers of bfloat16";
     const std::string suffix = ", rows of " + std::to_string(columns);
+    if (!to.may_select(suffix)) return;
     const std::ptrdiff_t rows = elements / columns;
     const std::ptrdiff_t size = rows * columns;
     const auto count = static_cast<std::size_t>(size);
@@ -126,6 +134,7 @@ void layers(device& on, passes& to, std::ptrdiff_t columns) {
 }
 
 void cross_entropy(device& on, passes& to, std::ptrdiff_t columns) {
+    if (!to.may_select("cross entropy")) return;
     const std::ptrdiff_t rows = elements / columns;
     const auto count = static_cast<std::size_t>(rows * columns);
     const auto logits = random_array<bfloat16>(on, count, 1);
@@ -148,6 +157,7 @@ void cross_entropy(device& on, passes& to, std::ptrdiff_t columns) {
 
 template <class Format>
 void blocks(device& on, passes& to, const std::string& name) {
+    if (!to.may_select(name)) return;
     constexpr std::ptrdiff_t columns = device::is_simulated ? 256 : 4096;
     const std::ptrdiff_t rows = elements / columns;
     using span = mp::block_scaled_span<Format>;
@@ -177,21 +187,36 @@ void blocks(device& on, passes& to, const std::string& name) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    return bench::gpu::run_program(argc, argv, "arrays", [](device& on, measurements& to) {
-        passes all(on, to);
-        constexpr std::ptrdiff_t in_cache = device::is_simulated ? 1000 : 1 << 20;
-        convert<float, mp::half>(on, all, "float to half", elements / 2);
-        convert<float, mp::half>(on, all, "float to half, a million", in_cache);
-        convert<mp::half, float>(on, all, "half to float", elements / 2);
-        convert<float, bfloat16>(on, all, "float to bfloat16", elements / 2);
-        convert<float, mp::float8_e4m3fn>(on, all, "float to float8_e4m3fn", elements / 2);
-        convert<bfloat16, mp::float8_e5m2>(on, all, "bfloat16 to float8_e5m2", elements);
-        convert<mp::float8_e4m3fn, bfloat16>(on, all, "float8_e4m3fn to bfloat16", elements);
-        activations(on, all);
-        for (const std::ptrdiff_t columns : {256, 1024, 4096}) layers(on, all, columns);
-        cross_entropy(on, all, device::is_simulated ? 300 : 32000);
-        blocks<mp::mxfp8_e4m3>(on, all, "mxfp8_e4m3");
-        blocks<mp::mxfp4>(on, all, "mxfp4");
-        blocks<mp::nvfp4>(on, all, "nvfp4");
-    });
+    struct part {
+        const char* name;
+        void (*run)(device& on, passes& to);
+    };
+    constexpr part parts[] = {
+        {"conversions",
+         [](device& on, passes& to) {
+             constexpr std::ptrdiff_t in_cache = device::is_simulated ? 1000 : 1 << 20;
+             convert<float, mp::half>(on, to, "float to half", elements / 2);
+             convert<float, mp::half>(on, to, "float to half, a million", in_cache);
+             convert<mp::half, float>(on, to, "half to float", elements / 2);
+             convert<float, bfloat16>(on, to, "float to bfloat16", elements / 2);
+             convert<float, mp::float8_e4m3fn>(on, to, "float to float8_e4m3fn", elements / 2);
+             convert<bfloat16, mp::float8_e5m2>(on, to, "bfloat16 to float8_e5m2", elements);
+             convert<mp::float8_e4m3fn, bfloat16>(on, to, "float8_e4m3fn to bfloat16", elements);
+         }},
+        {"activations", activations},
+        {"layers",
+         [](device& on, passes& to) {
+             for (const std::ptrdiff_t columns : {256, 1024, 4096}) layers(on, to, columns);
+         }},
+        {"losses", [](device& on, passes& to) { cross_entropy(on, to, device::is_simulated ? 300 : 32000); }},
+        {"blocks", [](device& on, passes& to) {
+             blocks<mp::mxfp8_e4m3>(on, to, "mxfp8_e4m3");
+             blocks<mp::mxfp4>(on, to, "mxfp4");
+             blocks<mp::nvfp4>(on, to, "nvfp4");
+         }}};
+    return bench::gpu::run_program(
+        argc, argv, "arrays", [&](device& on, measurements& to, const std::vector<std::string>& chosen) {
+            passes all(on, to);
+            bench::gpu::for_chosen(parts, chosen, [&](const part& it) { it.run(on, all); });
+        });
 }

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "device.hpp"
+#include "kernel_labels.hpp"
 #include "measure.hpp"
 #include "other_products.hpp"
 #include "random_data.hpp"
@@ -96,6 +97,7 @@ public:
         const mp::gpu_gemm_plan plan =
             mp::plan_gemm<Kernel>(exec, a_, b_, {.splits = how.splits, .cache_hints = how.cache_hints});
         if (how.splits != 1 && plan.splits == 1) return;
+        if (bench::gpu::is_excluded<Input>(plan)) return;
         const auto workspace =
             std::make_shared<device::array<float>>(on_->make<float>(plan.workspace_size()));
         std::string name = "mp " + std::string(mp::name_of(Kernel)) + (how.splits == 1 ? "" : " split") +
@@ -151,6 +153,7 @@ public:
             b_scales_ = scales(column_groups * blocks, 4);
         }
         const mp::gpu_gemm_plan plan = mp::plan_gemm<Kernel>(exec, a_, b_);
+        if (bench::gpu::is_excluded<Input>(plan)) return;
         const mp::k_block_scales of_a{mp::row_major<const float>(a_scales_.data(), size_.rows, blocks), 1};
         const mp::k_block_scales of_b{mp::column_major<const float>(b_scales_.data(), blocks, column_groups),
                                       128};
@@ -246,6 +249,7 @@ bench::gpu::row row_of(const std::string& table, const std::string& name, const 
 template <class Input, class Output>
 void measure(device& on, measurements& to, const std::string& table, const std::string& name,
              const shape& size, storage_order a_order, storage_order b_order) {
+    if (!to.selects(table, name)) return;
     product<Input, Output> it(on, size, a_order, b_order);
     const bool large = size.rows * size.columns > std::ptrdiff_t{8192} * 8192;
     std::vector<contender> all = it.contenders(!large);
@@ -259,7 +263,9 @@ void measure_scaled(device& on, measurements& to) {
     using output = mp::bfloat16;
     std::vector<shape> sizes{{4096, 4096, 4096}, {8192, 8192, 8192}, {4096, 14336, 4096}};
     if (device::is_simulated) sizes = {{33, 65, 272}};
+    const std::string table = "float8_e4m3fn matrix product with scales of 128 of k";
     for (const shape& size : sizes) {
+        if (!to.selects(table, text(size))) continue;
         product<input, output> it(on, size, storage_order::row_major, storage_order::column_major);
         std::vector<contender> all;
         it.add_scaled<gpu_gemm_kernel::wgmma>(all);
@@ -269,9 +275,7 @@ void measure_scaled(device& on, measurements& to) {
             if (other.role == "contender") other.role = "reference";
             all.push_back(std::move(other));
         }
-        to.add(
-            row_of<input, output>("float8_e4m3fn matrix product with scales of 128 of k", text(size), size),
-            all);
+        to.add(row_of<input, output>(table, text(size), size), all);
     }
 }
 
@@ -317,18 +321,6 @@ int main(int argc, char** argv) {
          [](device& on, measurements& to) { measure_type<mp::tfloat32, float>(on, to, "tfloat32"); }}};
     return bench::gpu::run_program(
         argc, argv, "gemm", [&](device& on, measurements& to, const std::vector<std::string>& chosen) {
-            for (const std::string& name : chosen) {
-                const auto is_it = [&](const part& it) { return name == it.name; };
-                if (std::none_of(std::begin(parts), std::end(parts), is_it)) {
-                    throw std::runtime_error(
-                        "'" + name +
-                        "' is none of bfloat16, half, float8, scaled, schedules, integers, groups, tfloat32");
-                }
-            }
-            for (const part& it : parts) {
-                if (chosen.empty() || std::find(chosen.begin(), chosen.end(), it.name) != chosen.end()) {
-                    it.run(on, to);
-                }
-            }
+            bench::gpu::for_chosen(parts, chosen, [&](const part& it) { it.run(on, to); });
         });
 }

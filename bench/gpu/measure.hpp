@@ -10,6 +10,7 @@
 #include <cmath>
 #include <cstdio>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <random>
 #include <stdexcept>
@@ -45,15 +46,37 @@ struct row {
 /// have.
 class measurements {
 public:
-    /// Throws std::runtime_error when the file cannot be written.
-    measurements(device& on, std::string program, const std::string& path)
-        : device_(&on), program_(std::move(program)), file_(std::fopen(path.c_str(), "w")) {
+    /// Measures the row with the name `only`, "<table>: <row>", or all rows if it is empty. Throws std::runtime_error when
+    /// the file cannot be written.
+    measurements(device& on, std::string program, const std::string& path, std::string only = {})
+        : device_(&on),
+          program_(std::move(program)),
+          file_(std::fopen(path.c_str(), "w")),
+          only_(std::move(only)) {
         if (file_ == nullptr) throw std::runtime_error("cannot write " + path);
         put("program,build,table,row,contender,role,unit,elements,bytes,operations,repetitions,seconds_min,"
             "seconds_median,seconds_max\n");
     }
 
+    /// Prints the names of rows, a line each, and measures nothing.
+    measurements(device& on, std::string program)
+        : device_(&on), program_(std::move(program)), only_names_(true) {}
+
+    /// Returns true if the row is measured. Callers that launch kernels before they add a row check this first.
+    [[nodiscard]] bool selects(const std::string& table, const std::string& row) {
+        const std::string name = table + ": " + row;
+        if (only_names_) std::printf("%s\n", name.c_str());
+        return !only_names_ && (only_.empty() || name == only_);
+    }
+    /// Returns false if no row with this text in its name is measured, so that its operands need not be prepared.
+    [[nodiscard]] bool may_select(std::string_view text) const {
+        return only_.empty() || only_.find(text) != std::string::npos;
+    }
+
+    /// Measures a row, if selects() returns true for it. Contenders that are excluded are absent; without any there is no
+    /// row.
     void add(const row& what, const std::vector<contender>& contenders) {
+        if (contenders.empty() || !selects(what.table, what.name)) return;
         std::fprintf(stderr, "%s: %s, %s\n", program_.c_str(), what.table.c_str(), what.name.c_str());
         struct turn {
             recorded_work work;
@@ -83,8 +106,11 @@ public:
             found_wrong_ = found_wrong_ || contenders[i].role == "wrong";
         }
         std::fflush(file_.get());
+        ++measured_;
     }
 
+    /// Number of rows that were measured, or if only their names are printed, -1.
+    [[nodiscard]] int measured() const { return only_names_ ? -1 : measured_; }
     /// Whether a contender of a row was marked as wrong.
     [[nodiscard]] bool found_wrong() const { return found_wrong_; }
 
@@ -123,6 +149,9 @@ private:
     device* device_;
     std::string program_;
     std::unique_ptr<std::FILE, close_file> file_;
+    std::string only_;
+    bool only_names_ = false;
+    int measured_ = 0;
     std::mt19937 random_{1};
     bool found_wrong_ = false;
 };
@@ -150,23 +179,58 @@ inline void mark_unless_alike(contender& it, std::string_view row, double differ
     it.role = "wrong";
 }
 
-/// Runs a benchmark program: its first argument is the file of its results. Calls run(device, measurements, the
-/// other arguments). What was measured before a failure stays in the file. Ends with 1 where a contender was wrong.
+/// Calls run(part) for each of `parts` whose name is among `chosen`, or for all if nothing is chosen. Throws
+/// std::runtime_error for a name that no part has.
+template <class Parts, class Run>
+void for_chosen(const Parts& parts, const std::vector<std::string>& chosen, Run run) {
+    std::string names;
+    for (const auto& it : parts) names.append(names.empty() ? "" : ", ").append(it.name);
+    for (const std::string& name : chosen) {
+        const auto has_name = [&](const auto& it) { return name == it.name; };
+        if (std::none_of(std::begin(parts), std::end(parts), has_name)) {
+            throw std::runtime_error("'" + name + "' is none of " + names);
+        }
+    }
+    for (const auto& it : parts) {
+        if (chosen.empty() || std::find(chosen.begin(), chosen.end(), it.name) != chosen.end()) run(it);
+    }
+}
+
+/// Runs a benchmark program.
+///
+///     PROGRAM FILE [ARGUMENT...] [--row ROW]   measures all rows, or one, and writes them to FILE
+///     PROGRAM --rows [ARGUMENT...]             prints the names of the rows, a line each
+///
+/// Calls run(device, measurements, arguments). Rows that were measured before a failure stay in the file. Returns 1 if a
+/// contender was wrong, 77 if nothing was measured.
 template <class Run>
 int run_program(int argc, char** argv, const char* program, Run run) {
     try {
-        if (argc < 2) throw std::runtime_error("say the file that the results go to");
+        std::vector<std::string> arguments(argv + 1, argv + argc);
+        if (arguments.empty()) {
+            throw std::runtime_error("usage: FILE [ARGUMENT...] [--row ROW] | --rows [ARGUMENT...]");
+        }
+        const std::string path = arguments.front();
+        arguments.erase(arguments.begin());
+        std::string only;
+        if (arguments.size() >= 2 && arguments[arguments.size() - 2] == "--row") {
+            only = arguments.back();
+            arguments.resize(arguments.size() - 2);
+        }
         device on;
-        std::printf("%s\n", on.description().c_str());
+        const bool only_names = path == "--rows";
+        if (!only_names) std::printf("%s\n", on.description().c_str());
         std::fflush(stdout);
-        measurements to(on, program, argv[1]);
-        const std::vector<std::string> others(argv + 2, argv + argc);
+        measurements to = only_names ? measurements(on, program) : measurements(on, program, path, only);
         if constexpr (std::is_invocable_v<Run&, device&, measurements&, const std::vector<std::string>&>) {
-            run(on, to, others);
+            run(on, to, arguments);
         } else {
-            if (!others.empty())
-                throw std::runtime_error("say the file that the results go to, and nothing else");
+            if (!arguments.empty()) throw std::runtime_error("'" + arguments.front() + "' is no option");
             run(on, to);
+        }
+        if (to.measured() == 0) {
+            std::printf("nothing to measure\n");
+            return 77;
         }
         if (!to.found_wrong()) return 0;
         throw std::runtime_error("results are WRONG: see above");

@@ -63,9 +63,10 @@ struct tensors {
 };
 
 void measure(device& on, measurements& to, std::size_t number, std::size_t each) {
+    const std::string table = std::to_string(number) + " tensors of " + std::to_string(each) + " bfloat16";
+    if (!to.may_select(table)) return;
     const auto exec = on.exec();
     tensors all(on, number, each);
-    const std::string table = std::to_string(number) + " tensors of " + std::to_string(each) + " bfloat16";
     const auto values = static_cast<double>(number * each);
     auto source = random_array<float>(on, number * each * 4, 3);
     auto target = on.make<float>(number * each * 4);

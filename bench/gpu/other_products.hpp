@@ -48,6 +48,7 @@ inline void measure_integers(device& on, measurements& to) {
         {4096, 4096, 4096}, {8192, 8192, 8192}, {16, 8192, 8192}, {128, 14336, 4096}};
     if (device::is_simulated) sizes = {{33, 64, 144}};
     for (const product_size& size : sizes) {
+        if (!to.may_select(text(size))) continue;
         const auto a_count = static_cast<std::size_t>(size.rows * size.k);
         const auto b_count = static_cast<std::size_t>(size.k * size.columns);
         const auto c_count = static_cast<std::size_t>(size.rows * size.columns);
@@ -80,6 +81,7 @@ inline void measure_integers(device& on, measurements& to) {
 /// Rows in groups of very different sizes, by one launch, by a launch each, and as if they had one matrix.
 inline void measure_groups_of_rows(device& on, measurements& to, const product_size& size,
                                    std::ptrdiff_t experts) {
+    if (!to.may_select(text(size))) return;
     std::vector<std::int32_t> begins{0};
     // Half of what is left, and at the end the rest.
     for (std::ptrdiff_t g = 1; g < experts; ++g) {
