@@ -22,6 +22,8 @@
 #include <string>
 #include <type_traits>
 
+#include "newest_cublaslt.hpp"
+
 namespace bench::gpu {
 
 /// The functions of the library, which is looked for when the program runs: it need not be where this is compiled.
@@ -41,22 +43,18 @@ struct cublaslt_functions {
     decltype(&cublasLtMatmulAlgoGetHeuristic) heuristic;
     decltype(&cublasLtMatmul) matmul;
 
-    /// Null where there is no library of the version whose header this was compiled with: at the path in
-    /// MP_CUBLASLT, or where the system looks.
+    /// Functions of the newest library with the major version of the header: among the paths in MP_CUBLASLT, separated
+    /// by ':', otherwise the one that the system finds. Null if there is none.
     static const cublaslt_functions* find() {
         static const cublaslt_functions* const found = [] {
             const std::string usual = "libcublasLt.so." + std::to_string(CUBLAS_VER_MAJOR);
-            const char* const named = std::getenv("MP_CUBLASLT");
-            void* const library = dlopen(named == nullptr ? usual.c_str() : named, RTLD_NOW | RTLD_LOCAL);
-            const cublaslt_functions* result = nullptr;
-            if (library != nullptr) result = load(library);
+            const char* const paths = std::getenv("MP_CUBLASLT");
+            void* const library = load_newest_cublaslt(paths == nullptr ? usual : paths, CUBLAS_VER_MAJOR);
+            const cublaslt_functions* const result = library == nullptr ? nullptr : load(library);
             if (result == nullptr) {
-                const char* const why = dlerror();
-                std::printf("cuBLASLt is left out: %s\n", why == nullptr ? "not found" : why);
-            } else if (result->version() / 10000 != CUBLAS_VER_MAJOR) {
-                std::printf("cuBLASLt is left out: it is %zu, and this was compiled for %d\n",
-                            result->version(), CUBLAS_VER_MAJOR);
-                result = nullptr;
+                std::printf("without cuBLASLt %d: not found\n", CUBLAS_VER_MAJOR);
+            } else {
+                std::printf("cuBLASLt %zu\n", result->version());
             }
             return result;
         }();
