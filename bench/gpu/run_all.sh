@@ -1,54 +1,65 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 #
-# Everything that wants a GPU: which kernels of matrix products are right, how fast everything is, all tests on the
-# device and under compute-sanitizer, and questions to the tensor cores. Writes tables, a page and an archive, and writes
-# them anew after every step, so that a run that is cut off leaves what it has.
+# Runs everything that needs a GPU, as the steps of steps.txt: exactness of every kernel, then figures, tests and
+# sanitizers. Each step is a process with a time limit. A kernel whose exactness step fails is excluded from the steps
+# after it. Summary, tables, page and archive are written after every step, so that an interrupted run leaves all that it
+# has found.
 #
-#   bench/gpu/run_all.sh OUT                      all of it; the results go into the folder OUT
-#   bench/gpu/run_all.sh OUT --seconds 600        no longer than that; what is not reached is listed. Building
-#                                                 counts, and is not cut off: build before, with --only build
-#   bench/gpu/run_all.sh OUT --only gemm,report   some of the steps, of the list below
-#   bench/gpu/run_all.sh OUT --dry-run            the same on the simulated GPU: no device, no nvcc
-#   bench/gpu/run_all.sh OUT --build FOLDER       the build folder (build/gpu, build/gpu-dry-run)
-#   bench/gpu/run_all.sh OUT --architecture 90a   what nvcc compiles for (that of the first device)
+#   bench/gpu/run_all.sh OUT                      writes the results to the folder OUT
+#   bench/gpu/run_all.sh OUT --seconds 560        takes no longer; a step has at most an eighth of the time left
+#   bench/gpu/run_all.sh OUT --archive FILE       writes the archive, at most 16 MiB, to FILE (OUT/results.tar.gz)
+#   bench/gpu/run_all.sh OUT --only gemm,tests    runs the steps of these groups: exactness gemm arrays optimizers
+#                                                 training tensor_cores tests sanitizers
+#   bench/gpu/run_all.sh OUT --continue           runs the steps that an earlier run in OUT had no time for
+#   bench/gpu/run_all.sh OUT --dry-run            runs on the simulated GPU
+#   bench/gpu/run_all.sh OUT --build FOLDER       takes the programs of this build folder (build/gpu, build/gpu-dry-run)
 #
-# Steps, in this order: build exactness gemm arrays optimizers training tensor_cores tests sanitizers report.
+# In a bundle (build_bundle.sh) the script takes the programs beside it. OUT/summary.txt has a line for each step: name,
+# status, seconds, remark. Statuses are
 #
-# For a machine that has a device and nothing else, no network, no packages: build elsewhere, where no device is needed,
+#   ok         excluded   a kernel that the step needs has failed
+#   wrong      skipped    the device does not have the kernel, or the machine not what the program needs
+#   hung       missing    there is no such program
+#   faulted    no time
 #
-#   bench/gpu/run_all.sh OUT --only build --architecture 90a
-#
-# which gathers the programs and this script in FOLDER/bundle. Take that folder along and run its run_all.sh OUT there.
-# Ends with a line a step, and not with 0 when one failed.
+# Exits with 0 if there is no step with the status wrong, hung, faulted or missing.
 set -uo pipefail
+ulimit -c 0
 here=$(cd "$(dirname "$0")" && pwd)
-# A bundle has this script beside its programs.
-is_bundle=false
-[ -f "$here/bundle.txt" ] && is_bundle=true
+readonly here groups=" exactness gemm arrays optimizers training tensor_cores tests sanitizers "
+readonly max_archive_bytes=$((16 << 20)) max_log_bytes=$((1 << 19))
 
 fail() {
-    printf '%s: %s\n' "run_all.sh" "$1" >&2
+    printf 'run_all.sh: %s\n' "$1" >&2
     exit 2
 }
 
+# --- options
+
 out=
-dry_run=false
+archive=
 build=
-architecture=
 budget=
-all_steps=" build exactness gemm arrays optimizers training tensor_cores tests sanitizers report "
-steps=$all_steps
-$is_bundle && grep -q '^kind: simulated' "$here/bundle.txt" && dry_run=true
+chosen=$groups
+dry_run=false
+continues=false
+is_bundle=false
+if [ -f "$here/bundle.txt" ]; then
+    is_bundle=true
+    chmod +x "$here"/* 2>/dev/null # copying can lose the permission
+    ! grep -q '^kind: simulated' "$here/bundle.txt" || dry_run=true
+fi
 while [ $# -gt 0 ]; do
     case $1 in
         --dry-run) dry_run=true ;;
-        --only | --build | --architecture | --seconds)
+        --continue) continues=true ;;
+        --only | --build | --archive | --seconds)
             [ $# -gt 1 ] || fail "$1 needs a value"
             case $1 in
-                --only) steps=" ${2//,/ } " ;;
+                --only) chosen=" ${2//,/ } " ;;
                 --build) build=$2 ;;
-                --architecture) architecture=$2 ;;
+                --archive) archive=$2 ;;
                 --seconds)
                     [[ $2 =~ ^[1-9][0-9]*$ ]] || fail "--seconds is '$2'; it must be a whole number above 0"
                     budget=$2
@@ -64,247 +75,316 @@ while [ $# -gt 0 ]; do
     esac
     shift
 done
-[ -n "$out" ] || fail "name the folder that the results go to"
-for step in $steps; do
-    [[ $all_steps == *" $step "* ]] || fail "there is no step '$step'; there are:$all_steps"
+[ -n "$out" ] || fail "name the folder of the results"
+for group in $chosen; do
+    [[ $groups == *" $group "* ]] || fail "there are no steps '$group'; there are:$groups"
 done
-if $is_bundle; then steps=${steps/ build / }; fi
 mkdir -p "$out" || exit 2
 out=$(cd "$out" && pwd)
-wants() { [[ $steps == *" $1 "* ]]; }
+archive=${archive:-$out/results.tar.gz}
+mkdir -p "$(dirname "$archive")" || exit 2
+archive=$(cd "$(dirname "$archive")" && pwd)/$(basename "$archive")
 
+[ -d /usr/local/cuda/bin ] && PATH=$PATH:/usr/local/cuda/bin
+kind=cuda
+suffix=
+training=(--device cuda)
 if $dry_run; then
     kind=simulated
     suffix=_dry_run
-else
-    kind=cuda
-    suffix=
-    [ -d /usr/local/cuda/bin ] && PATH=$PATH:/usr/local/cuda/bin
-    if [ "$steps" != " build " ] && ! nvidia-smi -L >/dev/null 2>&1; then
-        fail "there is no CUDA device here (nvidia-smi finds none); try --dry-run, or --only build"
-    fi
+    training=(--epochs 1 --repeats 1 --loss-weight 1)
+elif ! timeout 20 nvidia-smi -L >/dev/null 2>&1; then
+    fail "nvidia-smi finds no CUDA device; --dry-run needs none"
 fi
-if $is_bundle; then
-    bundle=$here
-else
-    source_folder=$(cd "$here/../.." && pwd)
-    build=${build:-$source_folder/build/gpu$($dry_run && echo -dry-run)}
-    bundle=$build/bundle
-fi
+source_folder=$here/../..
+digits=$source_folder/examples/data/digits.csv
+if $is_bundle; then digits=$here/digits.csv; fi
+build=${build:-$source_folder/build/gpu$($dry_run && echo -dry-run)}
 
-# program <name>: where it is, in a bundle or in a build folder, whose own bundle may be older.
+# program NAME: prints its path, in the bundle, in the build folder, or in PATH.
 program() {
     local path
-    if ! $is_bundle; then
-        for path in "$build"/{"bench/gpu/bench_gpu_$1$suffix","bench/gpu/bench_gpu_$1","tests/device/cuda/$1","tests/$1","examples/$1"}; do
+    if $is_bundle; then
+        path=$here/$1
+        if [ -x "$path" ]; then
+            printf '%s' "$path"
+            return
+        fi
+    else
+        for path in "$build"/{"bench/gpu/bench_gpu_$1$suffix","bench/gpu/bench_gpu_$1","tests/device/cuda/$1","examples/$1"}; do
             if [ -x "$path" ] && [ -f "$path" ]; then
                 printf '%s' "$path"
                 return
             fi
         done
     fi
-    printf '%s' "$bundle/$1"
+    type -P "$1"
 }
 
-# --- where this runs
+# --- the machine
 
 describe() {
     date -u '+date: %Y-%m-%d %H:%M UTC'
     if $is_bundle; then
-        sed -n '/^commit: /p; /^compiler: /p' "$bundle/bundle.txt"
+        sed -n '/^commit: /p; /^compiler: /p' "$here/bundle.txt"
     else
         printf 'commit: %s\n' "$(git -C "$source_folder" describe --always --dirty 2>/dev/null || echo unknown)"
-        ! $dry_run && command -v nvcc >/dev/null && printf 'compiler: nvcc %s\n' "$(nvcc --version | sed -n 's/.*, \(V.*\)/\1/p')"
     fi
     if $dry_run; then
-        printf 'device: none; all of this is a dry run on the simulated GPU, and no time means anything\n'
-    elif command -v nvidia-smi >/dev/null; then
-        nvidia-smi --query-gpu=name,driver_version,memory.total,power.limit,clocks.max.sm,clocks.max.memory \
-            --format=csv,noheader 2>/dev/null | sed 's/^/device: /'
+        printf 'device: none; this is a dry run on the simulated GPU, whose times have no meaning\n'
+    else
+        timeout 20 nvidia-smi --format=csv,noheader \
+            --query-gpu=name,compute_cap,driver_version,memory.total,power.limit,clocks.max.sm,clocks.max.memory |
+            sed 's/^/device: /'
     fi
-    printf 'command: run_all.sh --only %s%s\n' "$(xargs <<<"$steps" | tr ' ' ,)" "${budget:+ --seconds $budget}"
+    printf 'steps: %s%s\n' "$(xargs <<<"$chosen")" "${budget:+; at most $budget seconds}"
 }
-describe >"$out/machine.txt"
+
+# Newest libcublasLt: the program compares the versions that the libraries report.
+find_cublaslt() {
+    local folders
+    IFS=: read -ra folders <<<"${LD_LIBRARY_PATH:-}"
+    timeout 20 find /usr/local /opt /usr/lib /usr/lib64 ~ "${folders[@]}" -name 'libcublasLt.so*' -type f 2>/dev/null |
+        paste -sd :
+}
+
+# --- results
+
+declare -A status_of=()
+failed=()
+if $continues && [ -f "$out/summary.txt" ]; then
+    sed -i '/\tno time\t/d' "$out/summary.txt"
+    while IFS=$'\t' read -r name status _; do
+        status_of[$name]=$status
+        if [[ $name == exactness.* && $status =~ ^(wrong|hung|faulted)$ ]]; then failed+=("${name#exactness.}"); fi
+    done <"$out/summary.txt"
+else
+    rm -f "$out/machine.txt" "$out"/*_"$kind".csv
+    printf 'name\tstatus\tseconds\tremark\n' >"$out/summary.txt"
+    printf 'name,result,elements,different,what\n' >"$out/exactness.csv"
+fi
+describe >>"$out/machine.txt"
 cat "$out/machine.txt"
 
-# --- running steps
-
-report=()
-failures=0
-deadline=${budget:+$((SECONDS + budget))}
-
-# Brings tables, page and archive up to date with what there is.
-refresh() {
-    printf '%s\n' "${report[@]:-}" >"$out/summary.txt"
-    if compgen -G "$out/*_$kind.csv" >/dev/null || [ -f "$out/exactness.csv" ]; then
-        timeout 60 "$(program report)" "$out" "$kind" >"$out/report.log" 2>&1 || return 1
-    fi
-    # One of the files may grow meanwhile, of which tar complains with 1.
-    (cd "$out" && shopt -s nullglob && tar -czf .results.tar.gz -- *.txt *.csv *.md *.html *.log; [ $? -le 1 ]) &&
-        mv "$out/.results.tar.gz" "$out/results.tar.gz"
-}
-
-# seconds_left <limit>: what a step may take.
-seconds_left() {
-    local left=$1
-    if [ -n "$deadline" ] && [ $((deadline - SECONDS - 3)) -lt "$left" ]; then left=$((deadline - SECONDS - 3)); fi
-    printf '%s' "$left"
-}
-
-# note <step> <start> <result>
-note() { report+=("$(printf '%-28s %5d s  %s' "$1" $((SECONDS - $2)) "$3")"); }
-
-# run <step>[.<part>] <seconds> <command>...: output goes to the terminal and to OUT/<step>.log.
-run() {
-    local name=$1 start=$SECONDS status=0 limit
-    wants "${name%%.*}" || return 0
-    limit=$(seconds_left "$2")
-    shift 2
-    if [ "$limit" -lt 2 ]; then
-        note "$name" "$start" 'not begun: no time left'
-        return 0
-    fi
-    printf '\n=== %s: %s\n' "$name" "$*"
-    if [ "$(type -t "$1")" = function ]; then
-        ("$@") 2>&1 | tee "$out/$name.log" || status=$?
-    else
-        timeout "$limit" "$@" 2>&1 | tee "$out/$name.log" || status=$?
-    fi
-    case $status in
-        0) note "$name" "$start" ok ;;
-        124) note "$name" "$start" "CUT OFF after $limit s" ;;
-        *) note "$name" "$start" "FAILED: status $status" ;;
-    esac
-    if [ $status -ne 0 ] && { [ $status -ne 124 ] || [ -z "$deadline" ]; }; then failures=$((failures + 1)); fi
-    [ "$name" = build ] || refresh
-    return $status
-}
-
-# --- build
-
-# The programs that the steps are made of, by their names in a bundle, and their targets.
-programs=(exactness gemm arrays optimizers tensor_cores report)
-targets=(bench_gpu_report)
-for name in exactness gemm arrays optimizers tensor_cores; do targets+=("bench_gpu_$name$suffix"); done
-if $dry_run; then
-    tests=(test_simt test_gpu)
-else
-    tests=(test_cuda test_cuda_fast_math)
-fi
-
-build_all() {
-    # A rehearsal is compiled as the tests are: quickly.
-    local options=(-DMP_BUILD_CUDA=OFF "-DCMAKE_CXX_FLAGS_RELEASE=-Og -DNDEBUG" -DMP_TEST_BATCH=auto)
-    if ! $dry_run; then
-        if [ -z "$architecture" ]; then
-            architecture=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader | head -n 1 | tr -d .)
-            # Hopper's own matrix instructions are in code for this very architecture only.
-            [ "$architecture" = 90 ] && architecture=90a
+# Writes the archive under a temporary name and renames it. If it is too large, large files are left out.
+write_archive() {
+    local kibibytes
+    for kibibytes in 1048576 4096 512 64; do
+        (cd "$out" && find . -maxdepth 1 -type f ! -name '.*' ! -name '*.tar.gz*' -size "-${kibibytes}k" -print0 |
+            tar -czf "$archive.part" --null -T -)
+        # 1: a file, such as the clocks, has grown meanwhile.
+        if [ $? -le 1 ] && [ "$(stat -c %s "$archive.part")" -le $max_archive_bytes ]; then
+            mv -f "$archive.part" "$archive"
+            return
         fi
-        [ -n "$architecture" ] || { echo "say --architecture where there is no device"; return 1; }
-        # Machine code for one architecture, packed small.
-        options=(-DMP_BUILD_CUDA=ON "-DCMAKE_CUDA_ARCHITECTURES=$architecture-real" -DCMAKE_CUDA_FLAGS=--compress-mode=size)
-    fi
-    # The libraries of the compiler may be older where the programs run.
-    "$source_folder/.ci/setup" test &&
-        cmake -S "$source_folder" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DMP_WERROR=ON \
-            -DMP_BUILD_TESTS=ON -DMP_BUILD_EXAMPLES=ON "-DCMAKE_EXE_LINKER_FLAGS=-static-libstdc++ -static-libgcc" \
-            "${options[@]}" &&
-        cmake --build "$build" --target "${targets[@]}" "${tests[@]}" train_digits && gather
-}
-
-# Copies all programs, without symbols, and what they need into the bundle, and says how large it is.
-gather() {
-    local name
-    rm -rf "$bundle" && mkdir -p "$bundle" || return 1
-    for name in "${programs[@]}" "${tests[@]}" train_digits; do
-        strip -o "$bundle/.$name" "$(program "$name")" && mv "$bundle/.$name" "$bundle/$name" || return 1
     done
-    cp "$here/run_all.sh" "$source_folder/examples/data/digits.csv" "$bundle" || return 1
-    {
-        printf 'kind: %s\n' "$kind"
-        describe | sed -n '/^commit: /p; /^compiler: /p'
-    } >"$bundle/bundle.txt"
-    printf 'bundle: %s, %d MiB\n' "$bundle" $(($(du -sb "$bundle" | cut -f 1) >> 20))
 }
-if wants build; then
-    run build 3600 build_all || { printf '%s\n' "${report[@]}"; exit 1; }
-fi
 
-# Clocks, power and temperature all the time: figures without them cannot be compared.
-if ! $dry_run && [ "$steps" != " build " ]; then
+# record NAME STATUS SECONDS REMARK
+record() {
+    status_of[$1]=$2
+    printf '%s\t%s\t%s\t%s\n' "$@" >>"$out/summary.txt"
+    printf '%-9s %4d s  %s%s\n' "$2" "$3" "$1" "${4:+  ($4)}"
+    if [[ $1 == exactness.* && $2 =~ ^(wrong|hung|faulted)$ ]]; then failed+=("${1#exactness.}"); fi
+    if [[ ! $2 =~ ^(no\ time|excluded|missing)$ ]]; then write_archive; fi
+}
+
+# Writes the tables and the page.
+write_report() {
+    local report
+    report=$(program report) && timeout 20 "$report" "$out" "$kind" >"$out/report.log" 2>&1
+}
+
+# --- steps
+
+# Time for killing the last step and for the archive.
+readonly reserve=7
+
+# set_limit SECONDS: sets `limit` to the time limit of a step, at most an eighth of the time left, or to 0 if that is too
+# short.
+set_limit() {
+    local left share
+    limit=$1
+    if [ -n "$budget" ]; then
+        left=$((budget - reserve - SECONDS))
+        share=$((left / 8 > 3 ? left / 8 : 3))
+        limit=$((limit < share ? limit : share))
+        limit=$((limit <= left ? limit : 0))
+    fi
+}
+
+# The status of a process arrives through a pipe with the number of the process, because a process that waits for a driver
+# can outlive SIGKILL.
+mkfifo "$out/.ended" 2>/dev/null
+exec {ended}<>"$out/.ended"
+rm -f "$out/.ended"
+number=0
+
+# run_limited SECONDS LOG COMMAND...: sets `status` to the exit status, 124 or 137 if the process was killed.
+run_limited() {
+    local limit=$1 log=$2 whose
+    shift 2
+    number=$((number + 1))
+    {
+        timeout -k 5 "$limit" "$@"
+        printf '%s %s\n' "$number" $? >&"$ended"
+    } </dev/null >"$log" 2>&1 &
+    while true; do
+        read -r -t $((limit + 7)) -u "$ended" whose status || { whose=$number status=137; }
+        if [ "$whose" = "$number" ]; then break; fi
+    done
+    if [ "$(stat -c %s "$log")" -gt $((2 * max_log_bytes)) ]; then
+        { head -c $max_log_bytes "$log"; printf '\n...\n'; tail -c $max_log_bytes "$log"; } >"$log.part"
+        mv -f "$log.part" "$log"
+    fi
+}
+
+# set_result LOG: sets `result` to the name of the exit status `status`.
+set_result() {
+    case $status in
+        0) if grep -q '^\[doctest\] test cases: *0 ' "$1"; then result=wrong; else result=ok; fi ;;
+        77) result=skipped ;;
+        124 | 137) result=hung ;;
+        *) if [ "$status" -gt 128 ] || grep -q 'cudaError' "$1"; then result=faulted; else result=wrong; fi ;;
+    esac
+}
+
+# append_rows FROM TO: appends lines of a table, whose first line is a heading.
+append_rows() {
+    [ -s "$1" ] || return
+    [ -s "$2" ] || head -n 1 "$1" >"$2"
+    tail -n +2 "$1" >>"$2"
+}
+
+# exactness_row NAME RESULT LOG: adds what exactness prints, or the result, to exactness.csv.
+exactness_row() {
+    local name=${1#exactness.}
+    grep -m 1 "^$name," "$3" || printf '%s,%s,,,\n' "$name" "$2"
+}
+
+# run_step NAME SECONDS NEEDS COMMAND...
+run_step() {
+    local name=$1 seconds=$2 needs=() begin=$SECONDS limit status result remark='' log need kernel
+    read -ra needs <<<"$3"
+    shift 3
+    if [ -n "${status_of[$name]:-}" ]; then return; fi
+    for need in "${needs[@]}"; do
+        for kernel in "${failed[@]}"; do
+            # shellcheck disable=SC2053  # a pattern
+            if [[ $kernel == $need ]]; then
+                record "$name" excluded 0 "$kernel has failed"
+                return
+            fi
+        done
+    done
+    set_limit "$seconds"
+    if [ "$limit" -eq 0 ]; then
+        record "$name" 'no time' 0 ''
+        return
+    fi
+    log=$out/${name//[^A-Za-z0-9._-]/_}.log
+    MP_EXCLUDED_KERNELS="${failed[*]}" run_limited "$limit" "$log" "$@"
+    set_result "$log"
+    if [[ $name == exactness.* ]]; then exactness_row "$name" "$result" "$log" >>"$out/exactness.csv"; fi
+    if [ "$result" = wrong ] || [ "$result" = faulted ]; then tail -n 3 "$log"; fi
+    if grep -q '^without ' "$log"; then remark="without $(sed -n 's/^without //p' "$log" | sort -u | xargs)"; fi
+    record "$name" "$result" $((SECONDS - begin)) "$remark"
+}
+
+# skip NAME PROGRAM: records why a program is not run, if it is not.
+skip() {
+    if $dry_run && [[ $2 =~ ^(test_cuda|test_cuda_fast_math|compute-sanitizer)$ ]]; then
+        record "$1" skipped 0 "$2 needs a device"
+    elif [ -z "$(program "$2")" ]; then
+        # The toolkit, which has the sanitizers, need not be installed.
+        record "$1" "$([ "$2" = compute-sanitizer ] && echo skipped || echo missing)" 0 "there is no $2"
+    else
+        return 1
+    fi
+}
+
+# run_rows NAME SECONDS NEEDS COMMAND...: a step for each row that the program lists; {csv} and {row} are replaced.
+run_rows() {
+    local name=$1 limit status result word words=() rows=() row csv=$out/.rows.csv list=$out/.rows.txt
+    set_limit 20
+    if [ "$limit" -eq 0 ]; then
+        record "$name" 'no time' 0 ''
+        return
+    fi
+    words=("$4" --rows)
+    for word in "${@:5}"; do
+        [[ $word =~ ^(--row|\{row\}|\{csv\})$ ]] || words+=("$word")
+    done
+    # shellcheck disable=SC2016  # for the inner shell
+    run_limited "$limit" "$list" bash -c 'exec "$@" 2>"$0"' "$out/$name.rows.log" "${words[@]}"
+    mapfile -t rows <"$list"
+    if [ "$status" -ne 0 ] || [ ${#rows[@]} -eq 0 ]; then
+        status=$((status == 0 ? 1 : status))
+        set_result "$out/$name.rows.log"
+        record "$name" "$result" 0 'its rows are unknown'
+        return
+    fi
+    for row in "${rows[@]}"; do
+        rm -f "$csv"
+        words=()
+        for word in "${@:4}"; do
+            case $word in
+                '{csv}') words+=("$csv") ;;
+                '{row}') words+=("$row") ;;
+                *) words+=("$word") ;;
+            esac
+        done
+        run_step "$name.$row" "$2" "$3" "${words[@]}"
+        append_rows "$csv" "$out/${name//./_}_$kind.csv"
+    done
+    write_report
+}
+
+# run_line NAME SECONDS NEEDS PROGRAM ARGUMENT...: runs the steps of a line of steps.txt.
+run_line() {
+    local words argument
+    [[ $chosen == *" ${1%%.*} "* ]] || return
+    ! skip "$1" "$4" || return
+    words=("$(program "$4")")
+    if [ "$4" = compute-sanitizer ]; then
+        words+=(--tool "$5" --error-exitcode 3 "$(program test_cuda)" "${@:6}")
+        set -- "${@:1:4}"
+    fi
+    for argument in "${@:5}"; do
+        case $argument in
+            '{training}') words+=("${training[@]}") ;;
+            '{digits}') words+=("$digits") ;;
+            '{out}'/*) words+=("$out/${argument#*/}") ;;
+            *) words+=("$argument") ;;
+        esac
+    done
+    if [ "${argument:-}" = '{row}' ]; then
+        run_rows "${@:1:3}" "${words[@]}"
+    else
+        run_step "${@:1:3}" "${words[@]}"
+    fi
+}
+
+# Figures cannot be compared without clocks, power and temperature.
+if ! $dry_run; then
     nvidia-smi --query-gpu=timestamp,clocks.sm,clocks.mem,power.draw,temperature.gpu,clocks_event_reasons.active \
-        --format=csv -l 1 >"$out/clocks.csv" 2>/dev/null &
+        --format=csv -l 1 >"$out/clocks.csv" 2>/dev/null </dev/null &
     clock_watch=$!
     trap 'kill $clock_watch 2>/dev/null' EXIT
+    if [ -z "${MP_CUBLASLT:-}" ]; then
+        MP_CUBLASLT=$(find_cublaslt)
+        [ -z "$MP_CUBLASLT" ] || export MP_CUBLASLT
+    fi
 fi
 
-# --- which kernels are right: a process each, since a failed launch takes the process's device with it
+while IFS='|' read -ra fields <&3; do
+    [[ ${fields[*]} =~ ^[[:space:]]*(#|$) ]] && continue
+    for i in "${!fields[@]}"; do read -r "fields[i]" <<<"${fields[i]}"; done
+    run_line "${fields[@]}"
+done 3<"$here/steps.txt"
 
-try_kernels() {
-    local wrong=0 name line status
-    printf 'name,result,elements,different,what\n' >"$out/exactness.csv"
-    for name in $("$(program exactness)"); do
-        status=0
-        [ "$(seconds_left 30)" -ge 2 ] || { echo "no time left for $name"; break; }
-        line=$(timeout "$(seconds_left 30)" "$(program exactness)" "$name" 2>>"$out/exactness.errors.log") || status=$?
-        [ -n "$line" ] || line="$name,FAILED,0,0,ends with status $status"
-        printf '%s\n' "$line" | tee -a "$out/exactness.csv"
-        [ $status -eq 0 ] || wrong=$((wrong + 1))
-    done
-    # Nothing tried is nothing found out.
-    printf '%d right, %d wrong, %d not here\n' "$(grep -c ',right,' "$out/exactness.csv")" "$wrong" \
-        "$(grep -c ',not here,' "$out/exactness.csv")"
-    [ "$wrong" -eq 0 ] && grep -q ',right,' "$out/exactness.csv"
-}
-if wants exactness; then
-    run exactness 300 try_kernels
-fi
-
-# --- figures
-
-# The peer of the products, where it is not where the system looks.
-if wants gemm && ! $dry_run && [ -z "${MP_CUBLASLT:-}" ] && ! ldconfig -p 2>/dev/null | grep -q libcublasLt; then
-    found=$(timeout 20 find /usr/local /opt /usr/lib /root -name 'libcublasLt.so.*' -type f 2>/dev/null | sort -V | tail -n 1)
-    [ -z "$found" ] || export MP_CUBLASLT=$found
-fi
-for type in bfloat16 float8 scaled schedules integers groups half tfloat32; do
-    run gemm.$type 300 "$(program gemm)" "$out/gemm_${type}_$kind.csv" $type
-done
-for name in arrays optimizers; do
-    run $name 300 "$(program $name)" "$out/${name}_$kind.csv"
-done
-digits=$bundle/digits.csv
-[ -f "$digits" ] || digits=${source_folder:-}/examples/data/digits.csv
-if $dry_run; then
-    run training 600 "$(program train_digits)" --data "$digits" --epochs 1 --repeats 1 --loss-weight 1 \
-        --report "$out/train_digits.html"
-else
-    run training 300 "$(program train_digits)" --data "$digits" --device cuda --report "$out/train_digits.html"
-fi
-run tensor_cores 300 "$(program tensor_cores)" "$out/tensor_cores.csv"
-
-# --- the device gives the bits that it should
-
-# What takes longest is left out under the sanitizers: it repeats with many or large sizes what others do with few.
-readonly sanitized='--test-case-exclude=*alignments and sizes*,*within the bound*,*depend on the tile*'
-if $dry_run; then
-    run tests.simt 1200 "$(program test_simt)"
-    run tests.gpu 1800 "$(program test_gpu)"
-    # The simulated GPU checks on every access what these tools look for.
-    run sanitizers 60 echo "compute-sanitizer test_cuda $sanitized"
-else
-    run tests.cuda 1200 "$(program test_cuda)" --duration=true
-    run tests.fast_math 600 "$(program test_cuda_fast_math)" --duration=true
-    for tool in memcheck racecheck initcheck synccheck; do
-        run sanitizers.$tool 300 compute-sanitizer --tool $tool --error-exitcode 3 "$(program test_cuda)" "$sanitized"
-    done
-fi
-
-if wants report && ! refresh; then
-    note report $SECONDS "FAILED: see report.log"
-    failures=$((failures + 1))
-fi
-printf '\n=== summary, %d s; results are in %s\n' $SECONDS "$out"
-printf '%s\n' "${report[@]:-}" | tee "$out/summary.txt"
-[ $failures -eq 0 ]
+write_report
+write_archive
+printf '%d s; the results are in %s and %s:\n' "$SECONDS" "$out" "$archive"
+tail -n +2 "$out/summary.txt" | cut -f 2 | sort | uniq -c | sort -rn
+! cut -f 2 "$out/summary.txt" | grep -qxE 'wrong|hung|faulted|missing'
