@@ -2,6 +2,7 @@
 // Views of safetensors files, files written in pieces, block-scaled matrices in them, and what the safetensors package of
 // Python reads and writes. tests/arrays/io/tensor_file.cpp has the format and hostile headers.
 #include <mp/arrays/io/safetensors.hpp>
+#include <mp/block_scaled.hpp>
 
 #include <doctest/doctest.h>
 

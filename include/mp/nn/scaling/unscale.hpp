@@ -6,6 +6,7 @@
 #include <mp/base/bits.hpp>
 #include <mp/base/contiguous.hpp>
 #include <mp/base/parallel.hpp>
+#include <mp/base/require_memory.hpp>
 #include <mp/error.hpp>
 #include <mp/executor.hpp>
 #include <mp/nn/scaling/kernels/unscale.hpp>
@@ -94,14 +95,6 @@ inline void require_inverse_scale(std::string_view function, float inverse_scale
     if (code < 0 || code > 0x7f800000) {
         throw_argument(function, "inverse_scale", inverse_scale, "must not be negative or NaN");
     }
-}
-
-/// Throws if memory of a size other than zero is null.
-inline void require_memory(std::string_view function, std::string_view argument, const void* data,
-                           std::size_t size) {
-    if (data != nullptr || size == 0) return;
-    throw_error(argument_error(std::string(function) + ": " + std::string(argument) +
-                               " is null; it must point to memory, for the size is " + error_text(size)));
 }
 
 /// Addresses of the first byte of a span and of the one after the last.
