@@ -65,7 +65,8 @@ constexpr const op_list* find_list(std::string_view name) noexcept {
 constexpr const op_list* find_list(std::string_view name, std::string_view version) noexcept {
     const long long wanted = detail::version_number(version);
     const op_list* found = nullptr;
-    long long newest = -1;  // not the pointer compared with null, which g++ does not evaluate under -fsanitize=undefined
+    long long newest =
+        -1;  // not the pointer compared with null, which g++ does not evaluate under -fsanitize=undefined
     const auto consider = [&](const op_list* list) {
         const long long number = detail::version_number(list->version);
         if (list->name != name || number <= newest || number > wanted) return;
