@@ -39,6 +39,9 @@ if(MP_SANITIZE)
   # Without recovery a finding ends the program, so that the test fails.
   target_compile_options(mp_development INTERFACE
     "$<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${MP_SANITIZE};-fno-sanitize-recover=all;-fno-omit-frame-pointer>")
+  # Not for targets with the property MP_FOREIGN_CASTS, which run code of others that casts floats out of range.
+  target_compile_options(mp_development INTERFACE
+    "$<$<BOOL:$<TARGET_PROPERTY:MP_FOREIGN_CASTS>>:-fno-sanitize=float-cast-overflow>")
   target_link_options(mp_development INTERFACE "-fsanitize=${MP_SANITIZE}")
   if(MP_SANITIZE MATCHES "address")
     # A call for each access instead of the check itself: the same findings, and code that compiles in half of the time.
