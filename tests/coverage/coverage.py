@@ -31,7 +31,7 @@ NOT_ALONE = {"frontends/interop/mpi", "frontends/interop/nccl"}
 
 
 def sources_of(names):
-    """tests/<module>/<source>.cpp of the layers, modules and sources that were named."""
+    """tests/<module>/<source>.cpp, and those in thorough/, of the layers, modules and sources that were named."""
     found = []
     for name in names:
         folder = os.path.join(ROOT, "tests", name)
@@ -39,6 +39,7 @@ def sources_of(names):
             found.append(name)
             continue
         modules = [folder] + [entry.path for entry in os.scandir(folder) if entry.is_dir() and "/" not in name]
+        modules += [thorough for m in modules if os.path.isdir(thorough := os.path.join(m, "thorough"))]
         found += sorted(f"{os.path.relpath(m, os.path.join(ROOT, 'tests'))}/{f[:-4]}" for m in modules
                         for f in os.listdir(m) if f.endswith(".cpp"))
     return [name for name in found if name not in NOT_ALONE]

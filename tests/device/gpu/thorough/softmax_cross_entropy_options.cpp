@@ -16,7 +16,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "matrices.hpp"
+#include "device/gpu/matrices.hpp"
 
 namespace {
 

@@ -15,7 +15,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "reference.hpp"
+#include "nn/ops/reference.hpp"
 
 namespace {
 

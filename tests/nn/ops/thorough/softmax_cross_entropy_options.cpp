@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "reference.hpp"
+#include "nn/ops/reference.hpp"
 
 namespace {
 

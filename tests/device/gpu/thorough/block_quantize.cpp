@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "matrices.hpp"
+#include "device/gpu/matrices.hpp"
 
 namespace {
 
