@@ -175,7 +175,6 @@ void train(const arguments& given, Ranks& world, const std::vector<echo_of_one_r
         const timer::time_point finish_end = timer::now();
         iteration.clip_global_gradient_norm(1.0);
         static_cast<void>(iteration.finish());
-        model.weights_changed();
         const timer::time_point end = timer::now();
         if (step < warm_up) continue;
         times[forward].push_back(milliseconds(forward_end - begin));

@@ -59,7 +59,6 @@ struct trained_in final : trained {
         norms.set_learning_rate_factor(rate);
         iteration.clip_global_gradient_norm(1.0);
         static_cast<void>(iteration.finish());
-        model.weights_changed();
         return loss;
     }
     void for_each_weight(void (*visit)(const char*, const float*, long)) override {

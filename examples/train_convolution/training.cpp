@@ -39,7 +39,6 @@ step_outcome training_step(mp::cpu exec, const mp::autocast::preset& preset, net
         exec, logits.value(), batch.labels, logits.add_to_gradient(), {.scale = iteration.current_scale()});
     tape.backward();
     const bool applied = static_cast<bool>(iteration.finish());
-    model.parameters.weights_changed();
     return {loss, applied};
 }
 

@@ -109,10 +109,8 @@ training_record train_on_device(Device& device, const training_task& task) {
         visit("ranks", reduction);
         visit("step", step);
     };
-    if (task.resume && std::filesystem::exists(task.checkpoint)) {
+    if (task.resume && std::filesystem::exists(task.checkpoint))
         mp::load_checkpoint(ranks, task.checkpoint, everything);
-        model.weights_changed();
-    }
     mp::require_same_state(ranks, everything);
     const std::uint64_t first_step = step;
     const std::uint64_t end =
@@ -165,7 +163,6 @@ training_record train_on_device(Device& device, const training_task& task) {
         inputs.host(words)[0] = number * model.dropout_words(task.batch);
         inputs.send();
         alone ? captured.run(everything_of_a_step) : everything_of_a_step();
-        model.weights_changed();
 
         const bool last = step + 1 == end;
         const bool looks = last || (step + 1) % 50 == 0;

@@ -222,10 +222,6 @@ public:
             visitor("h." + std::to_string(i) + ".mlp", blocks_[i].mlp);
         }
     }
-    void weights_changed() {
-        matrices.weights_changed();
-        norms.weights_changed();
-    }
     [[nodiscard]] const gpt_sizes& sizes() const { return sizes_; }
     [[nodiscard]] std::size_t parameter_count() const { return matrices.count() + norms.count(); }
     /// Bytes of activations, and of gradients of activations that live for a whole step.

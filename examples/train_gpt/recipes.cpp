@@ -76,10 +76,8 @@ training_record train(const training_task& task) {
         visit("ranks", reduction);
         visit("step", step);
     };
-    if (task.resume && std::filesystem::exists(task.checkpoint)) {
+    if (task.resume && std::filesystem::exists(task.checkpoint))
         mp::load_checkpoint(ranks, task.checkpoint, everything);
-        model.weights_changed();
-    }
     mp::require_same_state(ranks, everything);
     const std::uint64_t first_step = step;
     const std::uint64_t end =
@@ -126,7 +124,6 @@ training_record train(const training_task& task) {
         }
         iteration.clip_global_gradient_norm(1.0);
         if (!iteration.finish()) record.skipped.push_back(step);
-        model.weights_changed();
         update.stop();
         cast_seconds += casts.seconds();
         record.losses.push_back(loss);

@@ -25,6 +25,14 @@ TEST_CASE("a graph of a step is launched again, with the CPU's bits") {
     gpu_test::training_step::check_captured(exec);
 }
 
+TEST_CASE("a parameter that is not used stays where it is, and masters follow weights that are written") {
+    gpu_test::real_device device;
+    for (const bool captured : {false, true}) {
+        gpu_test::training_step::check_unused(device.exec(), captured);
+        gpu_test::training_step::check_written_weights(device.exec(), captured);
+    }
+}
+
 TEST_CASE("a graph is updated where its launches are the same, and made anew where they are not") {
     gpu_test::real_device device;
     const mp::cuda_stream stream = device.exec();

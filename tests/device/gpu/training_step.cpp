@@ -38,6 +38,14 @@ TEST_CASE("a step that is captured and launched again has the bits of one that i
     gpu_test::training_step::check_captured(simulated{.recorder = &recorder});
 }
 
+TEST_CASE("a parameter that is not used stays where it is, and masters follow weights that are written") {
+    for (const bool captured : {false, true}) {
+        mp::simt::launch_recorder recorder;
+        gpu_test::training_step::check_unused(simulated{.recorder = &recorder}, captured);
+        gpu_test::training_step::check_written_weights(simulated{.recorder = &recorder}, captured);
+    }
+}
+
 TEST_CASE("dropout drops other elements when the number in memory is another one") {
     mp::simt::launch_recorder recorder;
     const simulated exec{.recorder = &recorder};

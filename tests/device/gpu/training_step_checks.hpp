@@ -12,6 +12,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -32,8 +33,8 @@ bool same_bits(std::span<const Value> a, std::span<const Value> b) {
     return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size_bytes()) == 0;
 }
 template <class Value, class Executor>
-bool same_bits_on(const Executor& exec, std::span<Value> a, std::span<Value> b) {
-    const std::vector<Value> copy = mp::host_copy(exec, std::span<const Value>(a));
+bool same_bits_on(const Executor& exec, std::span<const Value> a, std::span<const Value> b) {
+    const std::vector<Value> copy = mp::host_copy(exec, a);
     return same_bits<Value>(copy, b);
 }
 
@@ -56,6 +57,9 @@ inline const mp::adamw_options decayed{.learning_rate = 0.01, .beta2 = 0.95, .we
 inline const mp::adamw_options plain{.learning_rate = 0.02, .beta2 = 0.95, .weight_decay = 0.0};
 inline const mp::pytorch_policy policy{.initial_scale = 256.0, .growth_interval = 3};
 
+/// From this step on the second parameter is not used.
+inline constexpr std::uint64_t unused_from = 20;
+
 /// Gradients of step `number`, times the scale; in the fifth one overflows.
 template <class Executor>
 void draw(const Executor& exec, model& of, std::uint64_t number, float scale) {
@@ -66,6 +70,8 @@ void draw(const Executor& exec, model& of, std::uint64_t number, float scale) {
         for (std::size_t i = 0; i < gradients.size(); ++i) values.push_back(Value(normal(random) * scale));
         // In both: the CPU skips only those that have one, a GPU all.
         if (number == 4) values[bad] = std::numeric_limits<Value>::infinity();
+        if (number >= unused_from && values.size() > 64)
+            std::fill(values.begin() + 64, values.end(), Value());
         if constexpr (mp::gpu_executor<Executor>) {
             mp::detail::executor_memory<Executor>::copy_to_device(exec, gradients.data(), values.data(),
                                                                   gradients.size_bytes());
@@ -212,6 +218,59 @@ void check_captured(const Executor& exec) {
     host.run(15);
     CHECK(captured.bodies == 4);
     CHECK(captured.has_weights_of(host));
+}
+
+/// A parameter whose gradient is zero stays where it is, and goes on with momentum where that is wanted.
+template <class Executor>
+void check_unused(const Executor& exec, bool captured) {
+    on_host host;
+    on_device<Executor> device(exec, captured), all(exec, captured);
+    const auto second = [&](auto& of) {
+        return mp::host_copy(exec, std::span<const half>(of.it.matrices.parameters(exec)[1].weights));
+    };
+    all.matrices.set_steps_unused_parameters(true);
+    host.run(unused_from);
+    device.run(unused_from);
+    all.run(unused_from);
+    const auto before = second(device);
+    host.run(unused_from + 3);
+    device.run(unused_from + 3);
+    all.run(unused_from + 3);
+    CHECK(device.has_weights_of(host));
+    CHECK(same_bits<half>(second(device), before));
+    CHECK_FALSE(same_bits<half>(second(all), before));
+}
+
+/// Masters follow weights that were written between steps, captured ones as well, as on the CPU.
+template <class Executor>
+void check_written_weights(const Executor& exec, bool captured) {
+    on_host host;
+    on_device<Executor> device(exec, captured);
+    const auto write = [&](bool all) {
+        // Half of the weights stay, and with them what their masters have beyond them.
+        const std::span<half> weights =
+            all ? host.it.matrices.replace_weights() : host.it.matrices.mutable_weights();
+        for (std::size_t i = 0; i < 30; ++i) weights[i] = half(0.5F + static_cast<float>(i));
+        const std::span<half> on_gpu =
+            all ? device.it.matrices.replace_weights() : device.it.matrices.mutable_weights();
+        mp::detail::executor_memory<Executor>::copy_to_device(exec, on_gpu.data(), weights.data(),
+                                                              weights.size_bytes());
+    };
+    for (std::uint64_t end = 2; end < 12; end += 3) {
+        CAPTURE(end);
+        host.run(end);
+        device.run(end);
+        CHECK(device.has_weights_of(host));
+        write(end == 8);
+    }
+    host.run(14);
+    device.run(14);
+    CHECK(device.has_weights_of(host));
+    if (captured) CHECK(device.bodies == 2);
+    // The versions tell others of every step, replayed or not.
+    const std::uint64_t count = device.it.norms.parameters(exec)[0].version.count();
+    device.run(16);
+    CHECK(device.it.norms.parameters(exec)[0].version.count() == count + 2);
 }
 
 }  // namespace gpu_test::training_step

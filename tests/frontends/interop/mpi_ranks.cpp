@@ -85,7 +85,6 @@ outcome run(Ranks& self, net& model, mp::gradient_reduction<Ranks>& reduction, O
         reduction.finish();
         iteration.clip_global_gradient_norm(0.5);
         iteration.finish();
-        model.store.weights_changed();
         mp::require_same_weights(self, model.store);
         result.weights.push_back(mp::detail::digest_of_weights(model.store));
     }
@@ -109,10 +108,7 @@ outcome train(Ranks& self, mp::wire_format wire, bool shares, std::uint64_t last
             visit("scaler", scaler);
             visit("step", step);
         };
-        if (resumes) {
-            mp::load_checkpoint(self, checkpoint, everything);
-            model.store.weights_changed();
-        }
+        if (resumes) mp::load_checkpoint(self, checkpoint, everything);
         outcome result = run(self, model, reduction, optimizer, step, last, scaler);
         step = last;
         if (!checkpoint.empty() && !resumes) mp::save_checkpoint(self, checkpoint, everything);

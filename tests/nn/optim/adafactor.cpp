@@ -167,6 +167,7 @@ TEST_CASE(
     mp::adafactor<mp::bfloat16, float> other(
         {{.weights = other_weights, .gradient = other_gradient, .rows = 20}});
     mp::dynamic_loss_scaler scaler({.initial_scale = 8.0F});
+    static_cast<void>(scaler.current_scale());  // as a backward pass does
     for (int step = 0; step < 4; ++step) {
         for (mp::bfloat16& it : gradient) it = mp::bfloat16(normal(random) * 100.0F);
         for (std::size_t i = 0; i < 600; ++i) other_gradient[i] = static_cast<float>(gradient[i]);

@@ -138,6 +138,7 @@ TEST_CASE_TEMPLATE("AdamW with global-norm clipping takes 16 bytes a parameter",
     std::vector<Value> gradient(1U << 20, Value(0.5F));
     mp::adamw<Value> optimizer({{"", weights, gradient}});
     mp::dynamic_loss_scaler scaler({.initial_scale = 4.0F});
+    static_cast<void>(scaler.current_scale());  // as a backward pass does
     const auto round = [&] {
         mp::training_iteration iteration(scaler, optimizer);
         std::fill(gradient.begin(), gradient.end(), Value(0.5F));

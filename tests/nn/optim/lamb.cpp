@@ -182,6 +182,7 @@ TEST_CASE("a clipped step of scaled half gradients is the float step of those gr
     mp::lamb<mp::half> optimizer({{"w", w, g}}, {.learning_rate = 0.01});
     mp::lamb<mp::half, float> other({{"w", other_w, other_g}}, {.learning_rate = 0.01});
     mp::dynamic_loss_scaler scaler({.initial_scale = 8.0F});
+    static_cast<void>(scaler.current_scale());  // as a backward pass does
     for (std::size_t step = 0; step < 4; ++step) {
         for (std::size_t i = 0; i < 700; ++i) {
             g[i] = mp::half(static_cast<float>((i * 7 + step) % 31) - 14.5F);

@@ -212,6 +212,7 @@ TEST_CASE("norms are of gradients without scale, clipped, and of the weights tha
                                                       .weight_decay = 0.0,
                                                       .trust_coefficient = 1.0});
     mp::static_loss_scaler scaler({.initial_scale = 8.0F});
+    static_cast<void>(scaler.current_scale());  // as a backward pass does
     const auto step = [&] {
         const bool applied = static_cast<bool>(scaler.step(optimizer));
         scaler.update();

@@ -46,6 +46,7 @@ TEST_CASE_FIXTURE(fixture, "unscaled gradients are float: what scaling kept from
 
 TEST_CASE_FIXTURE(fixture, "clipping works on unscaled values, over all parameters together") {
     mp::dynamic_loss_scaler scaler({.initial_scale = 2.0F});
+    static_cast<void>(scaler.current_scale());  // as a backward pass does
     scaler.unscale(optimizer);
     CHECK(optimizer.clip_gradient_norm(1.0) == 2.5);
     CHECK(optimizer.unscaled_gradients()[0][0] == doctest::Approx(0.6));
@@ -79,6 +80,7 @@ TEST_CASE("the norm is right where squares leave the range of float, and for lon
 
 TEST_CASE_FIXTURE(fixture, "a norm that is not finite leaves the gradients alone and the step is skipped") {
     mp::dynamic_loss_scaler scaler({.initial_scale = 2.0F});
+    static_cast<void>(scaler.current_scale());  // as a backward pass does
     first_gradient[1] = mp::half(infinity);
     scaler.unscale(optimizer);
     CHECK(optimizer.clip_gradient_norm(1.0) == std::numeric_limits<double>::infinity());
@@ -141,6 +143,7 @@ TEST_CASE_FIXTURE(fixture, "zero_gradients sets every gradient to plus zero") {
 
 TEST_CASE_FIXTURE(fixture, "gradients accumulated over several backward passes make one step") {
     mp::dynamic_loss_scaler scaler({.initial_scale = 512.0F});
+    static_cast<void>(scaler.current_scale());  // as a backward pass does
     optimizer.zero_gradients();
     for (int batch = 0; batch < 4; ++batch) second_gradient[0] += mp::half(scaler.scale(0.25F));
     CHECK(scaler.step(optimizer));
@@ -155,6 +158,7 @@ TEST_CASE("a scaler and an optimizer with float gradients unscale in place, with
     mp::sgd<mp::half, float> optimizer({{"", weights, gradient}}, {.learning_rate = 1.0});
     const double bytes = optimizer.bytes_per_parameter();
     mp::dynamic_loss_scaler scaler({.initial_scale = 1024.0F});
+    static_cast<void>(scaler.current_scale());  // as a backward pass does
     scaler.unscale(optimizer);
     CHECK(gradient == std::vector<float>{2.0F, -1.0F});
     CHECK(optimizer.unscaled_gradients()[0].data() == gradient.data());
@@ -171,6 +175,7 @@ TEST_CASE("a scaler and an optimizer with float gradients unscale in place, with
 
 TEST_CASE_FIXTURE(fixture, "an optimizer that was unscaled but never stepped starts the next round afresh") {
     mp::dynamic_loss_scaler scaler({.initial_scale = 2.0F});
+    static_cast<void>(scaler.current_scale());  // as a backward pass does
     scaler.unscale(optimizer);
     scaler.update();
     CHECK_FALSE(optimizer.gradients_unscaled());

@@ -335,6 +335,7 @@ TEST_CASE("the log listens to a scaler") {
         void skip_step() {}
     } optimizer;
     mp::loss_scaler scaler(mp::pytorch_policy{.initial_scale = 8.0F, .growth_interval = 2});
+    static_cast<void>(scaler.current_scale());  // as a backward pass does
     mp::scale_event_log log(10);
     scaler.set_listener(log);
     for (const float gradient : {1.0F, 1.0F, std::numeric_limits<float>::infinity(), 1.0F}) {

@@ -59,10 +59,32 @@ static_assert(mp::fused_optimizer<fast_optimizer> && mp::named_optimizer<fast_op
 static_assert(!mp::scalable_optimizer<std::vector<float>>);
 
 mp::dynamic_loss_scaler scaler_at_1024() {
-    return mp::dynamic_loss_scaler({.initial_scale = 1024.0F, .growth_interval = 3});
+    mp::dynamic_loss_scaler scaler({.initial_scale = 1024.0F, .growth_interval = 3});
+    static_cast<void>(scaler.current_scale());  // as a backward pass does
+    return scaler;
 }
 
 }  // namespace
+
+TEST_CASE("gradients that nothing can have scaled are not unscaled") {
+    const auto refused = [](auto&& call) {
+        return holds(thrown<mp::state_error>(call), ": the scale is 1024, and nothing has asked for it");
+    };
+    plain_optimizer optimizer;
+    mp::dynamic_loss_scaler scaler({.initial_scale = 1024.0F});
+    CHECK(refused([&] { scaler.unscale(optimizer); }));
+    CHECK(refused([&] { (void)scaler.step(optimizer); }));
+    mp::dynamic_loss_scaler resumed;
+    resumed.restore(scaler.state());
+    CHECK(refused([&] { (void)resumed.step(optimizer); }));
+    CHECK(scaler.scale(0.5F) == 512.0F);
+    CHECK(scaler.step(optimizer));
+    // Where the scale is 1 there is nothing to ask for.
+    mp::static_loss_scaler one({.initial_scale = 1.0F});
+    CHECK(one.step(optimizer));
+    mp::dynamic_loss_scaler off({}, false);
+    CHECK(off.step(optimizer));
+}
 
 TEST_CASE("an iteration scales the loss, unscales, steps and counts") {
     mp::dynamic_loss_scaler scaler = scaler_at_1024();
@@ -101,7 +123,7 @@ TEST_CASE("a step with an infinity is skipped, says where, and backs the scale o
     CHECK(result.parameter_index == 1);
     CHECK(result.parameter_name == std::string_view("second"));
     CHECK(result.element_index == 2);
-    CHECK(optimizer.calls == "c");
+    CHECK(optimizer.calls == "c-");
     CHECK(mp::to_string(result) ==
           "skipped, 2 infinities and 1 NaN at scale 1024 (next 512), the first in 'second'[2]");
     CHECK(scaler.update() == mp::scale_change{1024.0F, 512.0F, mp::scale_change_kind::backed_off});
@@ -269,6 +291,7 @@ TEST_CASE("setting the scale ends the iteration and keeps the counters") {
 
 TEST_CASE("a scaler whose scale has vanished skips every step instead of poisoning the weights") {
     mp::dynamic_loss_scaler scaler({.initial_scale = 0x1p-127F});
+    static_cast<void>(scaler.current_scale());  // as a backward pass does
     plain_optimizer optimizer{{infinity, 0.0F}};
     CHECK_FALSE(scaler.step(optimizer));
     CHECK(scaler.update().kind == mp::scale_change_kind::vanished);
@@ -283,6 +306,7 @@ TEST_CASE("a scaler whose scale has vanished skips every step instead of poisoni
 
 TEST_CASE("a quotient that only the unscaling makes infinite is caught") {
     mp::dynamic_loss_scaler scaler({.initial_scale = 0x1p-20F});
+    static_cast<void>(scaler.current_scale());  // as a backward pass does
     plain_optimizer optimizer{{0x1p120F}};
     CHECK(scaler.step(optimizer).status == mp::step_status::skipped_infinity);
     CHECK(scaler.update().kind == mp::scale_change_kind::backed_off);
@@ -307,7 +331,9 @@ TEST_CASE("a disabled scaler lets everything through") {
 
 TEST_CASE("static scaling skips and reports, or reports and applies") {
     mp::static_loss_scaler skipping({.initial_scale = 8.0F});
+    static_cast<void>(skipping.current_scale());  // as a backward pass does
     mp::static_loss_scaler applying({.initial_scale = 8.0F, .skip_non_finite = false});
+    static_cast<void>(applying.current_scale());  // as a backward pass does
     plain_optimizer optimizer{{infinity}};
     CHECK(skipping.step(optimizer).status == mp::step_status::skipped_infinity);
     CHECK(skipping.update() == mp::scale_change{8.0F, 8.0F, mp::scale_change_kind::unchanged});
@@ -351,6 +377,7 @@ TEST_CASE("a restored scaler continues as the saved one would have") {
     const mp::saved_loss_scaler<mp::pytorch_policy> saved = original.state();
     CHECK(saved.state == mp::scale_state{2048.0F, {2}});
     mp::dynamic_loss_scaler resumed;
+    static_cast<void>(resumed.current_scale());  // as a backward pass does
     resumed.unscale(optimizer);
     resumed.restore(saved);
     CHECK(resumed.state() == saved);

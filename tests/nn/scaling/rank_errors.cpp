@@ -29,6 +29,7 @@ std::vector<std::string> refusals(int ranks, Make make) {
     std::vector<std::string> messages(static_cast<std::size_t>(ranks));
     as_ranks(ranks, [&](int rank, thread_reducer& reducer) {
         auto scaler = make(rank);
+        static_cast<void>(scaler.current_scale());  // as a backward pass does
         messages[static_cast<std::size_t>(rank)] =
             thrown<mp::rank_error>([&] { scaler.set_reducer(reducer); });
         // Refused, it decides alone: nobody is asked.
@@ -62,9 +63,11 @@ std::pair<std::string, std::string> refusals_of_two(First first, Second second) 
     as_ranks(2, [&](int rank, thread_reducer& reducer) {
         if (rank == 0) {
             mp::loss_scaler<First> scaler(first);
+            static_cast<void>(scaler.current_scale());  // as a backward pass does
             messages.first = thrown<mp::rank_error>([&] { scaler.set_reducer(reducer); });
         } else {
             mp::loss_scaler<Second> scaler(second);
+            static_cast<void>(scaler.current_scale());  // as a backward pass does
             messages.second = thrown<mp::rank_error>([&] { scaler.set_reducer(reducer); });
         }
     });
@@ -87,6 +90,7 @@ TEST_CASE("ranks with other parameters or scales are told so on every rank, and 
 
     const auto scales = refusals(2, [](int rank) {
         mp::dynamic_loss_scaler scaler;
+        static_cast<void>(scaler.current_scale());  // as a backward pass does
         if (rank == 1) scaler.update(0.1F);
         return scaler;
     });
@@ -137,6 +141,7 @@ TEST_CASE("ranks with other policies, or disabled scalers, are told so on every 
 TEST_CASE("scalers that are the same are taken, wherever they are in a run") {
     for (const std::string& message : refusals(4, [](int) {
              mp::loss_scaler<mp::logmax_policy> scaler;
+             static_cast<void>(scaler.current_scale());  // as a backward pass does
              plain_optimizer optimizer{{1.0F}};
              for (int i = 0; i < 5; ++i) {
                  scaler.step(optimizer);
@@ -155,6 +160,7 @@ TEST_CASE(
     as_ranks(2, [&](int rank, thread_reducer& reducer) {
         const auto place = static_cast<std::size_t>(rank);
         mp::dynamic_loss_scaler scaler;
+        static_cast<void>(scaler.current_scale());  // as a backward pass does
         scaler.set_reducer(reducer);
         const auto before = scaler.state();
         auto other = before;
@@ -186,6 +192,7 @@ TEST_CASE("after a reducer has thrown nothing goes on until the iteration is aba
         CAPTURE(which);
         thread_reducer reducer{&alone};
         mp::dynamic_loss_scaler scaler;
+        static_cast<void>(scaler.current_scale());  // as a backward pass does
         scaler.set_reducer(reducer);
         fast_optimizer fused{{{1.0F}}};
         plain_optimizer plain{{1.0F}};
@@ -240,6 +247,7 @@ TEST_CASE("a scope whose reducer throws leaves scale, counters and weights as th
     meeting alone(1);
     thread_reducer reducer{&alone};
     mp::dynamic_loss_scaler scaler;
+    static_cast<void>(scaler.current_scale());  // as a backward pass does
     scaler.set_reducer(reducer);
     plain_optimizer optimizer{{1.0F}};
     const auto state = scaler.state();

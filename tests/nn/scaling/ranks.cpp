@@ -120,6 +120,7 @@ template <class Policy>
 std::vector<decision> play(const script& all, int rank, const Policy& policy, thread_reducer* reducer,
                            bool observes = false) {
     mp::loss_scaler<Policy> scaler(policy);
+    static_cast<void>(scaler.current_scale());  // as a backward pass does
     if (reducer != nullptr) scaler.set_reducer(*reducer);
     std::vector<fast_optimizer> fused(static_cast<std::size_t>(all.optimizers));
     std::vector<plain_optimizer> plain(static_cast<std::size_t>(all.optimizers));
@@ -221,6 +222,7 @@ TEST_CASE("a rank says what it found itself and that others found something") {
     std::vector<mp::step_result> results(2);
     as_ranks(2, [&](int rank, thread_reducer& reducer) {
         mp::dynamic_loss_scaler scaler;
+        static_cast<void>(scaler.current_scale());  // as a backward pass does
         scaler.set_reducer(reducer);
         plain_optimizer optimizer{gradient_of(rank == 0 ? content::infinite : content::clean)};
         results[static_cast<std::size_t>(rank)] = scaler.step(optimizer);
@@ -293,6 +295,7 @@ TEST_CASE("what the ranks measured is added up, and the largest is the largest o
     std::vector<mp::scale_event> events(4);
     as_ranks(4, [&](int rank, thread_reducer& reducer) {
         mp::dynamic_loss_scaler scaler;
+        static_cast<void>(scaler.current_scale());  // as a backward pass does
         scaler.set_reducer(reducer);
         plain_optimizer optimizer{{1.0F}};
         scaler.step(optimizer);
@@ -359,6 +362,7 @@ TEST_CASE("a reducer of one rank changes nothing") {
     std::vector<mp::scale_event> events;
     for (const bool reduced : {false, true}) {
         mp::loss_scaler<mp::pytorch_policy> scaler(policy);
+        static_cast<void>(scaler.current_scale());  // as a backward pass does
         if (reduced) scaler.set_reducer(alone);
         plain_optimizer optimizer;
         for (int iteration = 0; iteration < all.iterations; ++iteration) {
@@ -379,6 +383,7 @@ TEST_CASE("where the policy refuses to go on, it refuses on all ranks") {
     std::vector<float> scales(3);
     as_ranks(3, [&](int rank, thread_reducer& reducer) {
         mp::loss_scaler<mp::deepspeed_policy> scaler({.initial_scale = 1.0, .hysteresis = 1});
+        static_cast<void>(scaler.current_scale());  // as a backward pass does
         scaler.set_reducer(reducer);
         plain_optimizer optimizer{gradient_of(rank == 2 ? content::infinite : content::clean)};
         scaler.step(optimizer);
@@ -405,6 +410,7 @@ TEST_CASE("a disabled scaler asks nobody, and clear_reducer decides alone again"
         off.update();
         if (optimizer.steps != 1 || reducer.calls != calls) throw std::runtime_error("disabled");
         mp::dynamic_loss_scaler alone;
+        static_cast<void>(alone.current_scale());  // as a backward pass does
         alone.set_reducer(reducer);
         alone.clear_reducer();
         calls = reducer.calls;

@@ -116,6 +116,7 @@ TEST_CASE("an optimizer steps by gradients that were accumulated at different sc
     std::vector<mp::half> gradient(2);
     mp::sgd<mp::half> optimizer({{"weights", weights, gradient}}, {.learning_rate = 1.0});
     mp::loss_scaler scaler(mp::pytorch_policy{.initial_scale = 8.0F});
+    static_cast<void>(scaler.current_scale());  // as a backward pass does
     mp::gradient_accumulator sum(2);
     gradient = {mp::half(4.0F), mp::half(8.0F)};
     sum.add(mp::cpu{}, mp::scaled_gradient(gradient, 16.0F));  // 0.25, 0.5

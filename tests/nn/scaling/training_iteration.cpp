@@ -7,7 +7,9 @@
 #include <mp/optim.hpp>
 
 #include <cstddef>
+#include <functional>
 #include <limits>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -30,7 +32,9 @@ struct model {
 };
 
 mp::loss_scaler<mp::pytorch_policy> scaler_at(float scale) {
-    return mp::loss_scaler(mp::pytorch_policy{.initial_scale = scale, .growth_interval = 3});
+    mp::loss_scaler scaler(mp::pytorch_policy{.initial_scale = scale, .growth_interval = 3});
+    static_cast<void>(scaler.current_scale());  // as a backward pass does
+    return scaler;
 }
 
 }  // namespace
@@ -112,6 +116,43 @@ TEST_CASE("misuse is refused in words") {
                 "call update or abandon_iteration first"));
 }
 
+TEST_CASE("inside of an iteration nothing else steps, and no gradient is in two optimizers") {
+    auto scaler = scaler_at(1024.0F);
+    model m, other;
+    {
+        mp::training_iteration iteration(scaler, m.optimizer);
+        m.backward(iteration.scale(1.0F));
+        for (const auto& step : {std::function<void()>([&] { m.optimizer.step(); }),
+                                 std::function<void()>([&] { m.optimizer.step(1.0F / 1024); }),
+                                 std::function<void()>([&] { (void)scaler.step(m.optimizer); })}) {
+            CHECK(holds(thrown<mp::state_error>(step),
+                        "an mp::training_iteration of this optimizer is open; its finish() steps"));
+        }
+        CHECK(static_cast<float>(m.weights[0]) == 1.0F);
+        other.optimizer.step();
+        REQUIRE(iteration.finish());
+        m.optimizer.step();  // the iteration is finished
+    }
+    mp::sgd<mp::half, float> second({{"b", other.weights, std::span(m.gradient)}}, {.learning_rate = 0.5});
+    CHECK(holds(thrown<mp::argument_error>([&] { mp::training_iteration(scaler, m.optimizer, second); }),
+                "mp::training_iteration: optimizers is 'number 0 and number 1'; it must not have a gradient "
+                "in common"));
+    CHECK(mp::training_iteration(scaler, m.optimizer, other.optimizer).finish().event.applied == 2);
+}
+
+TEST_CASE("an iteration whose scale nothing has asked for does not step") {
+    mp::dynamic_loss_scaler scaler;
+    model m;
+    mp::training_iteration iteration(scaler, m.optimizer);
+    m.backward(65536.0F);
+    CHECK(holds(thrown<mp::state_error>([&] { iteration.finish(); }),
+                "mp::loss_scaler::step: the scale is 65536, and nothing has asked for it"));
+    CHECK(static_cast<float>(m.weights[0]) == 1.0F);
+    static_cast<void>(iteration.current_scale());
+    CHECK(iteration.finish());
+    CHECK(static_cast<float>(m.weights[0]) == 0.5F);
+}
+
 TEST_CASE("several optimizers are skipped each on its own, and one overflow backs off for all") {
     auto scaler = scaler_at(64.0F);
     model good;
@@ -132,6 +173,7 @@ TEST_CASE("several optimizers are skipped each on its own, and one overflow back
 
 TEST_CASE("a policy that refuses to go on throws, and scale, counters and gradients are fit to go on") {
     mp::loss_scaler scaler(mp::deepspeed_policy{.initial_scale = 1.0, .hysteresis = 1});
+    static_cast<void>(scaler.current_scale());  // as a backward pass does
     model m;
     const auto before = scaler.state();
     {

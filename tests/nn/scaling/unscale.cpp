@@ -197,6 +197,7 @@ TEST_CASE("a scale that its policy has let grow to infinity goes on skipping, as
         int steps = 0;
     } optimizer;
     mp::loss_scaler scaler(mp::keras_policy{.initial_scale = 0x1p127F, .dynamic_growth_steps = 1});
+    static_cast<void>(scaler.current_scale());  // as a backward pass does
     CHECK(scaler.record({}, 1));
     CHECK(scaler.update().after == infinity);
     for (int i = 0; i < 3; ++i) {

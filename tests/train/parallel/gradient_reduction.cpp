@@ -231,6 +231,30 @@ TEST_CASE("a gradient that is written again after it was sent is an error on all
     CHECK(refused == 3);
 }
 
+TEST_CASE("a gradient that is changed by hand after it was sent is found where that is looked for") {
+    for (const bool direct : {false, true}) {
+        mp::run_loopback(2, [&](auto& self) {
+            chain net(self.rank());
+            mp::gradient_reduction reduction(
+                mp::cpu{}, self,
+                {.wire = direct ? mp::wire_format::as_stored : mp::wire_format::bfloat16,
+                 .bucket_bytes = 20000,
+                 .compare_sent = true},
+                net.store);
+            for (int step = 0; step < 3; ++step) {
+                {
+                    const auto overlap = reduction.backward(1.0F);
+                    net.backward<mp::autocast::off>(1);
+                }
+                const auto last = net.store.parameters().back();
+                if (step == 2) last.gradient[0] += 1.0F;
+                const std::string message = thrown<mp::state_error>([&] { reduction.finish(); });
+                CHECK(holds(message, "was changed after it had been sent") == (step == 2));
+            }
+        });
+    }
+}
+
 TEST_CASE("fewer writes than before, and passes without ops, are sent at the end") {
     mp::run_loopback(2, [&](auto& self) {
         chain net(self.rank());

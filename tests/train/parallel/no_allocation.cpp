@@ -66,7 +66,6 @@ void train(mp::wire_format wire, bool shares) {
         reduction.finish();
         iteration.clip_global_gradient_norm(1.0);
         CHECK(iteration.finish());
-        store.weights_changed();
         if (step >= 3) CHECK(allocations == before);
     }
     CHECK(reduction.statistics().buckets_early > 0);

@@ -374,6 +374,7 @@ TEST_CASE("means of a checkpoint of version 1 are divided by their bias, and tho
 TEST_CASE("a run is saved between iterations") {
     const test_folder folder;
     half_run under_way(mp::sgd_options{.learning_rate = 0.1});
+    static_cast<void>(under_way.scaler.current_scale());
     under_way.scaler.unscale(under_way.optimizer);
     CHECK(
         holds(thrown<mp::state_error>([&] { under_way.save(folder.file("x")); }), "save between iterations"));

@@ -38,7 +38,7 @@ struct workplace {
         : layer(store, "fc", in, out, {.float8 = options}) {
         store.build(1);
         fill(1.0, 1e-5);
-        mp::initialize(layer.bias().values(), mp::initializers::normal(0.1), 9, 0);
+        mp::initialize(layer.bias().mutable_values(), mp::initializers::normal(0.1), 9, 0);
     }
     void fill(double of_x, double of_dy) {
         mp::initialize(x.values(), mp::initializers::normal(of_x), 3, 0);
@@ -402,9 +402,10 @@ TEST_CASE_TEMPLATE("wrong shapes and options are named", Policy, layers::float8_
           }).find("x.order is 'column_major'") != std::string::npos);
     // Weights that were written without a word.
     workplace<Policy> silent({.compare_weights = true});
+    const auto kept = silent.layer.weight().mutable_values();
     silent.forward();
     silent.forward();
-    silent.layer.weight().values()[3] = bfloat16(7.0F);
+    kept[3] = bfloat16(7.0F);
     CHECK_THROWS_AS(silent.forward(), mp::state_error);
     silent.store.weights_changed();
     silent.forward();

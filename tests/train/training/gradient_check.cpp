@@ -106,7 +106,7 @@ norm_errors errors_in(float scale) {
     narrow.store.build(7);
     wide.store.build(7);
     for (std::size_t i = 0; i < wide.store.weights().size(); ++i) {
-        wide.store.weights()[i] = static_cast<double>(narrow.store.weights()[i]);
+        wide.store.mutable_weights()[i] = static_cast<double>(narrow.store.weights()[i]);
     }
     static_cast<void>(narrow.loss());
     narrow.backward(scale);

@@ -166,7 +166,6 @@ struct in_storage {
         }
         optimizer->set_learning_rate_factor(how.rate_factor(step_number));
         const bool updated = static_cast<bool>(iteration.finish());
-        store.weights_changed();
         ++step_number;
         return updated;
     }
@@ -205,7 +204,6 @@ outcome compare(const plan& how, const std::string& checkpoint, const Progress& 
             mp::save_checkpoint(checkpoint, *run);
             run = std::make_unique<in_storage<Storage>>(how, step);
             mp::load_checkpoint(checkpoint, *run);
-            run->store.weights_changed();
         }
         exact.gradient.fill(0);
         double loss = 0;

@@ -75,8 +75,6 @@ std::vector<long> allocations_of_steps(mp::cpu exec) {
             for (const bool add : {false, true}) it.run(exec, iteration.current_scale(), add);
             iteration.clip_global_gradient_norm(1.0);
             static_cast<void>(iteration.finish());
-            it.store.weights_changed();
-            it.norms.weights_changed();
         }
         found.push_back(allocations - before);
     }

@@ -76,16 +76,28 @@ TEST_CASE("an optimizer trains the parameters of a store where they lie") {
     CHECK(w.values()[1] == 0);
 }
 
-TEST_CASE("casts of weights are kept until weights_changed, and weights are saved with names and shapes") {
+TEST_CASE(
+    "every write advances the versions of what it writes, and weights are saved with names and shapes") {
     mp::parameter_store<float> store;
     const auto w = store.add_matrix("fc.weight", 2, 3, init::uniform(1));
     const auto b = store.add_vector("fc.bias", 2, init::uniform(1));
     store.build(1);
-    const auto version = w.cached().version;
-    CHECK(b.cached().version == version);
-    const auto count = version.count();
-    store.weights_changed();
-    CHECK(version.count() == count + 1);
+    const mp::buffer_version version = w.cached().version;
+    CHECK(w.version() == version);
+    CHECK(store.parameters()[0].version == version);
+    CHECK_FALSE(b.version() == version);
+    const auto advances = [&](const auto& write, std::uint64_t of_w, std::uint64_t of_b) {
+        const std::uint64_t w_before = w.version().count(), b_before = b.version().count();
+        write();
+        return w.version().count() == w_before + of_w && b.version().count() == b_before + of_b;
+    };
+    CHECK(advances([&] { store.weights_changed(); }, 1, 1));
+    CHECK(advances([&] { (void)store.mutable_weights(); }, 1, 1));
+    CHECK(advances([&] { (void)store.replace_weights(); }, 1, 1));
+    CHECK(version.replacements() == 1);
+    CHECK(advances([&] { (void)w.mutable_weights(); }, 1, 0));
+    CHECK(advances([&] { (void)b.mutable_values(); }, 0, 1));
+    CHECK(advances([&] { (void)w.weights(), (void)b.values(), (void)store.weights(); }, 0, 0));
 
     const test_folder folder;
     const std::string path = folder.file("weights.safetensors");
@@ -98,7 +110,7 @@ TEST_CASE("casts of weights are kept until weights_changed, and weights are save
 
     mp::save_checkpoint(path, everything);
     const std::vector<float> before(w.values().begin(), w.values().end());
-    std::fill(w.values().begin(), w.values().end(), 0.0F);
+    std::ranges::fill(w.mutable_values(), 0.0F);
     const auto older = version.count();
     mp::load_checkpoint(path, everything);
     CHECK(std::equal(before.begin(), before.end(), w.values().begin()));

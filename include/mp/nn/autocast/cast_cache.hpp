@@ -3,11 +3,11 @@
 /// Casts of weights that are made once and used again, until the weights change.
 #pragma once
 
+#include <mp/base/buffer_version.hpp>
 #include <mp/error.hpp>
 #include <mp/nn/autocast/operand.hpp>
 
 #include <array>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -19,36 +19,7 @@
 
 namespace mp::autocast {
 
-/// Counts the changes of a buffer, so that casts of it that are kept are never stale. Every code that writes
-/// the buffer in place calls changed() after it. Copies are copies of the same counter; each object made
-/// anew is a new counter, distinct from all others, also from destroyed ones.
-///
-///     mp::autocast::buffer_version version;
-///     mp::ops::linear(exec, x, mp::autocast::cached(w, version), b, y);   // casts w, and keeps the cast
-///     mp::ops::linear(exec, z, mp::autocast::cached(w, version), b, y);   // uses it again
-///     optimizer.step();
-///     version.changed();                                                  // w is cast anew at its next use
-///
-/// changed() may be called while other threads read the version; that the buffer itself is not read while it
-/// is written is up to the caller.
-class buffer_version {
-public:
-    buffer_version() : count_(std::make_shared<std::atomic<std::uint64_t>>(0)) {}
-
-    /// The buffer has been written to.
-    void changed() { count_->fetch_add(1, std::memory_order_acq_rel); }
-
-    /// Number of calls of changed().
-    std::uint64_t count() const { return count_->load(std::memory_order_acquire); }
-
-    /// Whether both are copies of one counter.
-    friend bool operator==(const buffer_version& left, const buffer_version& right) {
-        return left.count_ == right.count_;
-    }
-
-private:
-    std::shared_ptr<std::atomic<std::uint64_t>> count_;
-};
+using mp::buffer_version;
 
 /// An array argument of an op whose cast may be kept. Made by cached().
 template <class View>

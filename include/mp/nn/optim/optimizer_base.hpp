@@ -58,6 +58,9 @@ public:
 
 protected:
     using gradients::gradients;
+    using memory::begin_step;
+    using memory::finish_step;
+    using memory::takes_part;
 
     optimizer_base(optimizer_base&&) noexcept = default;
     optimizer_base& operator=(optimizer_base&&) noexcept = default;
@@ -77,10 +80,11 @@ protected:
                       "mp::optimizer_base::apply: a rule of your own has no moments in blocks; take float, "
                       "bfloat16 or half for State");
         const detail::default_floating_point_modes modes;
+        begin_step();
         // Nothing below throws once the first chunk has begun, so a failure to start threads changes nothing.
         layout_.for_each_chunk(
             exec_, detail::update_grain, [&](std::size_t i, std::size_t first, std::size_t last) {
-                if (parameters_[i].gradient.empty()) return;
+                if (!takes_part(i)) return;
                 with_arrays<States>(i, first, last, inverse_scale, [&](const auto& arrays) {
                     if constexpr (std::invocable<Rule&, std::uint64_t, std::size_t>) {
                         detail::update_by_rule(arrays, rule(updates_[i] + 1, parameters_[i].group));
@@ -96,6 +100,7 @@ protected:
     /// `coefficients` are what the rule multiplies by in each parameter.
     template <class Coefficients>
     void apply_kernel(float inverse_scale, std::span<const Coefficients> coefficients) {
+        begin_step();
         with_weight_update([&]<weight_update How>() {
             for_each_trained_chunk<Coefficients::states>(
                 inverse_scale, [&]<class Arrays>(std::size_t i, std::size_t /*first*/, const Arrays& arrays) {
@@ -114,6 +119,7 @@ protected:
     template <class Coefficients>
     void measure_kernel(float inverse_scale, std::span<const Coefficients> coefficients,
                         std::span<double> sums, std::span<detail::layer_norms> norms) {
+        begin_step();
         double* const weight_sums = sums.data();
         double* const measured_sums = sums.data() + layout_.chunks();
         with_weight_update([&]<weight_update How>() {
@@ -126,7 +132,7 @@ protected:
                 });
         });
         for (std::size_t i = 0; i < parameters_.size(); ++i) {
-            if (parameters_[i].gradient.empty() || !norms[i].wanted) continue;
+            if (!takes_part(i) || !norms[i].wanted) continue;
             const std::size_t begin = layout_.first_chunk(i);
             const std::size_t end =
                 i + 1 < parameters_.size() ? layout_.first_chunk(i + 1) : layout_.chunks();
@@ -160,10 +166,11 @@ protected:
     template <class Function>
     void apply_to_parameters(float inverse_scale, Function f) {
         const detail::default_floating_point_modes modes;
+        begin_step();
         detail::parallel_for(exec_, parameters_.size(), 1, [&](std::size_t begin, std::size_t end) {
             const detail::default_floating_point_modes modes_of_thread;
             for (std::size_t i = begin; i < end; ++i) {
-                if (!parameters_[i].gradient.empty()) {
+                if (takes_part(i)) {
                     f(i, updates_[i] + 1, whole_parameter{*this, i, inverse_scale});
                 }
             }
@@ -187,7 +194,6 @@ private:
     using memory::scales_;
     using memory::seed_;
     using memory::states_;
-    using memory::steps_;
     using memory::unscaled_;
     using memory::unscaled_spans_;
     using memory::updates_;
@@ -247,7 +253,7 @@ private:
     void for_each_trained_chunk(float inverse_scale, const Function& f) {
         layout_.for_each_chunk(exec_, detail::update_grain,
                                [&](std::size_t i, std::size_t first, std::size_t last) {
-                                   if (parameters_[i].gradient.empty()) return;
+                                   if (!takes_part(i)) return;
                                    with_arrays<States>(i, first, last, inverse_scale,
                                                        [&](const auto& arrays) { f(i, first, arrays); });
                                });
@@ -297,14 +303,6 @@ private:
         } else {
             call(own, pending_);
         }
-    }
-
-    void finish_step() noexcept {
-        for (std::size_t i = 0; i < parameters_.size(); ++i) {
-            if (parameters_[i].trained()) ++updates_[i];
-        }
-        ++steps_;
-        unscaled_ = false;
     }
 };
 

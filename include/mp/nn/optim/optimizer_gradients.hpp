@@ -213,15 +213,21 @@ public:
     }
 
     /// Ends the round without a step: forgets the unscaled gradients and leaves weights, masters, state and
-    /// counts as they are, to the last bit.
-    void skip_step() noexcept { unscaled_ = false; }
+    /// counts as they are, to the last bit. Versions advance, by which layers with delayed scales of 8-bit operands
+    /// know that an iteration has ended.
+    void skip_step() noexcept {
+        forget_round();
+        const bool current = memory::masters_are_current();
+        for (const parameter_type& it : parameters_) it.version.changed();
+        if (current) memory::adopt_weight_versions();
+    }
 
     /// Sets all gradients to zero, for a backward pass that adds to them, and forgets the unscaled ones.
     void zero_gradients() noexcept {
         for (const parameter_type& it : parameters_) {
             std::fill(it.gradient.begin(), it.gradient.end(), Gradient{});
         }
-        unscaled_ = false;
+        forget_round();
     }
 
 protected:
@@ -241,6 +247,7 @@ protected:
         detail::require_inverse_scale(function, inverse_scale);
     }
 
+    using memory::agreed_;
     using memory::allocate_square_sums;
     using memory::allocate_unscaled;
     using memory::exec_;
@@ -254,6 +261,11 @@ protected:
     using memory::unscaled_spans_;
 
 private:
+    void forget_round() noexcept {
+        unscaled_ = false;
+        agreed_.clear();
+    }
+
     /// Has the unscaled gradients in unscaled_spans_.
     void copy_gradients() {
         if (has_copy_) return;

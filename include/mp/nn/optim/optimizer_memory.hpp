@@ -4,6 +4,7 @@
 #pragma once
 
 #include <mp/base/array_share.hpp>
+#include <mp/base/buffer_version.hpp>
 #include <mp/base/instruction_set.hpp>
 #include <mp/base/parallel.hpp>
 #include <mp/error.hpp>
@@ -17,12 +18,15 @@
 #include <mp/nn/optim/weight_update.hpp>
 #include <mp/nn/scaling/gradient_writes.hpp>
 #include <mp/nn/scaling/unscale.hpp>
+#include <mp/numbers/format/float_arithmetic.hpp>
+#include <mp/numbers/simd/floating_point_modes.hpp>
 #include <mp/numbers/simd/processor.hpp>
 
 #include <algorithm>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <string>
 #include <string_view>
@@ -91,6 +95,7 @@ public:
 
     /// The weights in the precision in which they are trained: the master copy, or the weights themselves.
     [[nodiscard]] std::span<const Master> master_weights(std::size_t index) const {
+        follow_weights();
         const parameter_type& it = at("mp::optimizer_base::master_weights", index);
         if constexpr (has_master_copy) {
             return std::span<const Master>(masters_).subspan(layout_.offset(index), it.weights.size());
@@ -122,24 +127,53 @@ public:
     /// What rounding has taken away from each weight of a parameter so far, with weight_update::kahan. With
     /// weight_update::split the lower halves of the masters, as codes. Else empty.
     [[nodiscard]] std::span<const Master> weight_compensation(std::size_t index) const {
+        follow_weights();
         const std::size_t size = at("mp::optimizer_base::weight_compensation", index).weights.size();
         if (compensation_.empty()) return {};
         return std::span<const Master>(compensation_).subspan(layout_.offset(index), size);
     }
 
-    /// Takes over weights that were changed from outside, for example loaded from a file: sets the master
-    /// copy to the weights, and compensations and lower halves to zero. State such as momentum stays.
-    void reload_master_weights() noexcept {
-        std::fill(compensation_.begin(), compensation_.end(), Master{});
-        if constexpr (has_master_copy) {
-            for (std::size_t i = 0; i < parameters_.size(); ++i) {
-                Master* const masters = masters_.data() + layout_.offset(i);
-                const std::span<Weight> weights = parameters_[i].weights;
-                for (std::size_t j = 0; j < weights.size(); ++j) {
-                    masters[j] = static_cast<Master>(static_cast<float>(weights[j]));
-                }
-            }
+    /// Brings masters and compensations up to date with weights that something else has written, as their
+    /// versions tell (mp::parameter::version). A master stays where it still rounds to the weight, and a
+    /// compensation where it is at most half the spacing of numbers there; elsewhere the master is the weight
+    /// and the compensation zero. After buffer_version::replaced(), such as by broadcast_weights(), all are.
+    /// State such as momentum stays. Steps, checkpoints and what reads masters call it, so that reading them is
+    /// not for several threads until one has called it; without a write it costs one comparison a parameter.
+    void follow_weights() const {
+        for (std::size_t i = 0; i < parameters_.size(); ++i) {
+            const detail::followed_version now(parameters_[i].version);
+            if (now == followed_[i]) continue;
+            rebuild_masters(i, now.replacements != followed_[i].replacements);
+            followed_[i] = now;
         }
+    }
+
+    /// Throws state_error unless the weights are those of the run, see buffer_version::is_temporary().
+    void require_lasting_weights(std::string_view function) const {
+        detail::require_lasting_weights(function, std::span<const parameter_type>(parameters_));
+    }
+
+    /// Whether no weights have been written by anything else since follow_weights().
+    [[nodiscard]] bool masters_are_current() const noexcept {
+        for (std::size_t i = 0; i < parameters_.size(); ++i) {
+            if (detail::followed_version(parameters_[i].version) != followed_[i]) return false;
+        }
+        return true;
+    }
+
+    /// Takes masters and compensations as they are for those of the weights: for objects that have exchanged the
+    /// weights for a while and restored them.
+    void adopt_weight_versions() noexcept {
+        for (std::size_t i = 0; i < parameters_.size(); ++i) {
+            followed_[i] = detail::followed_version(parameters_[i].version);
+        }
+    }
+
+    /// Takes over weights that were written without advancing their versions: sets the master copy to the weights,
+    /// and compensations and lower halves to zero. State such as momentum stays.
+    void reload_master_weights() noexcept {
+        for (std::size_t i = 0; i < parameters_.size(); ++i) rebuild_masters(i, true);
+        adopt_weight_versions();
     }
 
     /// State `state` of a parameter as floats, elements `first` to first + to.size() - 1: 0 is the mean of
@@ -226,15 +260,18 @@ public:
     /// Names what this memory holds, by the names of the parameters or their indices: weights, masters,
     /// compensations, state, counts and rates.
     ///
-    /// \throws state_error  the gradients are unscaled: an iteration is under way
+    /// \throws state_error  the gradients are unscaled: an iteration is under way; or the weights are temporary,
+    ///                      such as while an average is applied
     template <class Visitor>
     void visit_state(Visitor& visitor) {
+        require_lasting_weights(Visitor::loads ? "mp::load_checkpoint" : "mp::save_checkpoint");
         if constexpr (!Visitor::loads) {
             if (unscaled_) {
                 detail::throw_error(
                     state_error("mp::save_checkpoint: the gradients of an optimizer are unscaled; save "
                                 "between iterations"));
             }
+            follow_weights();
         }
         visitor.expect("weight_update", static_cast<std::uint8_t>(how_));
         visitor.expect("seed", seed_);
@@ -277,11 +314,34 @@ public:
             }
         }
         if constexpr (Visitor::loads) {
-            if (visitor.applies()) unscaled_ = false;
+            if (visitor.applies()) {
+                unscaled_ = false;
+                for (const parameter_type& it : parameters_) it.version.changed();
+                adopt_weight_versions();
+            }
         }
     }
 
-    /// For training_iteration, which finds a gradient that was overwritten.
+    /// Whether a parameter takes part in the steps of an mp::training_iteration that has not used it: whose gradient no
+    /// op has written or added to, and is zero. By default it does not: weights, masters, state and counts stay as
+    /// they are, as in PyTorch where the gradient is None. True treats such a gradient as zeros, by which momentum
+    /// and decay go on. Steps outside of iterations take every gradient as it is.
+    void set_steps_unused_parameters(bool steps) noexcept { steps_unused_ = steps; }
+    [[nodiscard]] bool steps_unused_parameters() const noexcept { return steps_unused_; }
+
+    /// Whether a parameter takes part in a step now: it has a gradient, here or on other ranks, and is used.
+    [[nodiscard]] bool is_used(std::size_t index) const noexcept { return is_used(index, writes_); }
+    [[nodiscard]] bool is_used(std::size_t index, const detail::gradient_writes& writes) const noexcept {
+        const parameter_type& it = parameters_[index];
+        if (!it.trained()) return false;
+        if (steps_unused_ || !writes.watched() || writes.written(index)) return true;
+        if (unscaled_ && has_copy_) return has_nonzero(unscaled_spans_[index]);
+        return has_nonzero(it.gradient);
+    }
+    /// Has the next step take part or not for each parameter, instead of is_used(): for ranks that agree on it.
+    void set_used(std::span<const std::uint64_t> used) { agreed_.assign(used.begin(), used.end()); }
+
+    /// For training_iteration, which finds gradients that were overwritten or not used.
     [[nodiscard]] detail::gradient_writes& gradient_writes() noexcept { return writes_; }
 
 protected:
@@ -289,6 +349,34 @@ protected:
     /// float.
     void limit_learning_rate(double factor, std::size_t group = 0) noexcept {
         largest_factors_[group] = factor;
+    }
+
+    /// The start of a step: finds the parameters that take part, and brings their masters up to date.
+    ///
+    /// \throws state_error  the weights are temporary; or an iteration is open and does not step
+    void begin_step() {
+        require_lasting_weights("mp::optimizer_base::step");
+        writes_.require_step_allowed("mp::optimizer_base::step");
+        follow_weights();
+        for (std::size_t i = 0; i < parameters_.size(); ++i) {
+            takes_part_[i] = static_cast<std::uint8_t>(agreed_.empty() ? is_used(i) : agreed_[i] != 0);
+        }
+    }
+    /// Whether this step updates elements of a parameter here.
+    [[nodiscard]] bool takes_part(std::size_t index) const noexcept {
+        return takes_part_[index] != 0 && !parameters_[index].gradient.empty();
+    }
+    /// The end of a step that was applied.
+    void finish_step() noexcept {
+        for (std::size_t i = 0; i < parameters_.size(); ++i) {
+            if (takes_part_[i] == 0) continue;
+            ++updates_[i];
+            parameters_[i].version.changed();
+            followed_[i] = detail::followed_version(parameters_[i].version);
+        }
+        ++steps_;
+        unscaled_ = false;
+        agreed_.clear();
     }
 
     void require_group(std::string_view function, std::size_t group) const {
@@ -359,6 +447,8 @@ protected:
             writes_.add(it.gradient.data(), it.gradient.size_bytes());
         }
         updates_.resize(parameters_.size());
+        followed_.resize(parameters_.size());
+        takes_part_.resize(parameters_.size());
         unscaled_spans_.resize(parameters_.size());
         states_.assign(states, std::vector<State>(layout_.total()));
         if constexpr (has_block_moments) scales_.assign(states, std::vector<float>(blocks));
@@ -452,8 +542,10 @@ protected:
     std::vector<parameter_type> parameters_;
     detail::parameter_layout layout_;  // of the parameters in the arrays below
     detail::gradient_writes writes_;
-    std::vector<Master> masters_;       // empty without a master copy
-    std::vector<Master> compensation_;  // empty except for weight_update::kahan and split
+    // Mutable, since reading masters brings them up to date.
+    mutable std::vector<detail::followed_version> followed_;  // of the weights of masters and compensations
+    mutable std::vector<Master> masters_;                     // empty without a master copy
+    mutable std::vector<Master> compensation_;  // empty except for weight_update::kahan and split
     std::vector<std::vector<State>> states_;
     std::vector<std::vector<float>> scales_;  // of the blocks of states that are block_moment
     std::vector<std::size_t> first_block_;    // of each parameter in them
@@ -466,11 +558,57 @@ protected:
     std::vector<double> largest_factors_;  // that an update multiplies the rate of a group by
     weight_update how_;
     std::uint64_t seed_;
+    std::vector<std::uint8_t> takes_part_;  // in this step, by parameter
+    std::vector<std::uint64_t> agreed_;     // by all ranks; empty where it is not
+    bool steps_unused_ = false;
     bool unscaled_ = false;            // the gradients count as unscaled,
     bool has_copy_ = false;            // and are in unscaled_spans_,
     detail::pending_factors pending_;  // or are the parameters' own times these
 
 private:
+    template <class Value>
+    static bool has_nonzero(std::span<Value> values) noexcept {
+        return std::any_of(values.begin(), values.end(),
+                           [](auto value) { return !(static_cast<float>(value) == 0.0F); });
+    }
+
+    /// Sets the masters and compensations of a parameter from its weights: all, or those that do not belong to them.
+    void rebuild_masters(std::size_t index, bool all) const {
+        if (!has_master_copy && compensation_.empty()) return;
+        const detail::default_floating_point_modes modes;
+        const std::span<Weight> weights = parameters_[index].weights;
+        Weight rounded[detail::update_block];
+        for (std::size_t first = 0; first < weights.size(); first += detail::update_block) {
+            const std::size_t count = (std::min)(detail::update_block, weights.size() - first);
+            const Weight* const own = weights.data() + first;
+            const std::size_t at = layout_.offset(index) + first;
+            const auto belongs = [&](std::size_t j) {
+                return !all && std::memcmp(rounded + j, own + j, sizeof(Weight)) == 0;
+            };
+            if constexpr (has_master_copy) {
+                detail::copy_block(masters_.data() + at, rounded, count);
+                for (std::size_t j = 0; j < count; ++j) {
+                    if (!belongs(j)) masters_[at + j] = static_cast<Master>(static_cast<float>(own[j]));
+                }
+            } else if (all) {
+                std::fill_n(compensation_.data() + at, count, Master{});
+            } else if (how_ == weight_update::kahan) {
+                // A compensation is at most half the spacing there, so that the sum with half of it rounds to the
+                // weight. Lower halves of split masters belong to whatever weight they stand beside.
+                float sums[detail::update_block];
+                for (std::size_t j = 0; j < count; ++j) {
+                    const float kept = static_cast<float>(compensation_[at + j]);
+                    sums[j] =
+                        detail::float_add(static_cast<float>(own[j]), detail::float_multiply(kept, 0.5F));
+                }
+                detail::copy_block(static_cast<const float*>(sums), rounded, count);
+                for (std::size_t j = 0; j < count; ++j) {
+                    if (!belongs(j)) compensation_[at + j] = Master{};
+                }
+            }
+        }
+    }
+
     void check_learning_rate(double rate, std::size_t group) const {
         detail::require_learning_rate("mp::optimizer_base::set_learning_rate", "rate", rate,
                                       largest_factors_[group]);

@@ -3,6 +3,7 @@
 /// What an optimizer trains: named arrays of weights with their gradients.
 #pragma once
 
+#include <mp/base/buffer_version.hpp>
 #include <mp/error.hpp>
 #include <mp/nn/scaling/unscale.hpp>
 
@@ -32,6 +33,10 @@ struct parameter {
     /// elements of the whole; 0 if this is the whole. See mp::sharded_optimizer.
     std::size_t share_first = 0;
     std::size_t share_of = 0;
+    /// Advanced by every step and by all else of the library that writes the weights. Casts kept by
+    /// mp::autocast::cached(weights, version), 8-bit codes and master weights follow it. Call its changed()
+    /// after writing the weights by other means.
+    buffer_version version{};
 
     /// Whether an optimizer trains it, here or on other ranks.
     [[nodiscard]] bool trained() const noexcept { return !gradient.empty() || share_of != 0; }
@@ -44,6 +49,18 @@ inline std::string parameter_text(std::size_t index, std::string_view name, std:
     std::string text = "parameters[" + error_text(index) + "]";
     if (!name.empty()) text.append(" ('").append(name).append("')");
     return text.append(".").append(member);
+}
+
+/// Throws state_error in the name of `function` unless the weights are those of the run.
+template <class Weight, class Gradient>
+void require_lasting_weights(std::string_view function,
+                             std::span<const parameter<Weight, Gradient>> parameters) {
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+        if (!parameters[i].version.is_temporary()) continue;
+        throw_error(
+            state_error(std::string(function) + ": " + parameter_text(i, parameters[i].name, "weights") +
+                        " are those of an mp::weight_average that is applied; let its scope end first"));
+    }
 }
 
 /// Throws argument_error in the name of `function` unless the parameters are fit for training: there is one,

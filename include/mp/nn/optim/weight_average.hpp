@@ -64,6 +64,8 @@ public:
         detail::require_fraction("mp::weight_average", "decay", options.decay);
         for (const auto& it : optimizer.parameters()) layout_.add(it.weights.size());
         values_.resize(layout_.total());
+        optimizer.require_lasting_weights("mp::weight_average");
+        optimizer.follow_weights();
         for_each_block([&](std::size_t i, std::size_t first, std::size_t count, float* to) {
             optimizer_.copy_master_weights(i, first, {to, count});
         });
@@ -73,6 +75,8 @@ public:
 
     /// After a step that was applied.
     void update() {
+        optimizer_.require_lasting_weights("mp::weight_average::update");
+        optimizer_.follow_weights();
         const detail::default_floating_point_modes modes;
         double decay = options_.decay;
         if (options_.warmup) {
@@ -114,13 +118,21 @@ public:
     [[nodiscard]] std::span<const float> values() const noexcept { return values_; }
 
     /// For mp::save_checkpoint and mp::load_checkpoint.
+    ///
+    /// \throws state_error  the average is applied
     template <class Visitor>
     void visit_state(Visitor& visitor) {
+        if (is_applied_) {
+            detail::throw_error(
+                state_error(std::string(Visitor::loads ? "mp::load_checkpoint" : "mp::save_checkpoint") +
+                            ": the average is applied; save and load when its scope has ended"));
+        }
         visitor("values", values_);
         visitor("updates", updates_);
     }
 
-    /// While it lives, the weights are the average's. They must not be trained meanwhile.
+    /// While it lives, the weights are the average's: they are neither trained nor saved in a checkpoint meanwhile,
+    /// which throws state_error. mp::save_safetensors of a parameter_store writes the average.
     class [[nodiscard]] applied {
     public:
         ~applied() { average_.take_back(); }
@@ -132,12 +144,9 @@ public:
         explicit applied(weight_average& average) : average_(average) { average_.put(); }
         weight_average& average_;
     };
-    /// \throws state_error  the average is applied already
+    /// \throws state_error  this average, or another one of these weights, is applied already
     applied apply() {
-        if (is_applied_) {
-            detail::throw_error(
-                state_error("mp::weight_average::apply: the weights are the average's already"));
-        }
+        optimizer_.require_lasting_weights("mp::weight_average::apply");
         return applied(*this);
     }
 
@@ -176,6 +185,7 @@ private:
 
     void put() {
         own_.resize(layout_.total());
+        optimizer_.follow_weights();
         is_applied_ = true;
         for_each_block([&](std::size_t i, std::size_t first, std::size_t count, const float* from) {
             Weight* const weights = optimizer_.parameters()[i].weights.data() + first;
@@ -186,6 +196,7 @@ private:
                 detail::convert_nearest(detail::conversion_isa(), from, weights, count);
             }
         });
+        advance_versions(true);
     }
     void take_back() noexcept {
         for (std::size_t i = 0; i < optimizer_.parameters().size(); ++i) {
@@ -195,6 +206,14 @@ private:
             }
         }
         is_applied_ = false;
+        advance_versions(false);
+        optimizer_.adopt_weight_versions();  // the weights are those of the masters again
+    }
+    void advance_versions(bool temporary) noexcept {
+        for (const auto& it : optimizer_.parameters()) {
+            it.version.set_temporary(temporary);
+            it.version.changed();
+        }
     }
 
     cpu exec_;

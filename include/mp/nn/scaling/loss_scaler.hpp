@@ -87,7 +87,8 @@ public:
 
     /// The present scale; 1 if disabled.
     [[nodiscard]] float current_scale() const noexcept {
-        return enabled_ ? detail::scale_as_float(state_.scale) : 1.0F;
+        has_been_asked_ = true;
+        return present_scale();
     }
 
     /// The factor of unscaling: inverse_of_scale(current_scale()).
@@ -114,6 +115,7 @@ public:
     ///                      thrown, so that the ranks do not agree on this iteration
     template <scalable_optimizer Optimizer>
     gradient_report unscale(Optimizer& optimizer) {
+        require_asked("mp::loss_scaler::unscale");
         return unscale_by(optimizer, [&](float inverse) {
             if constexpr (checks_scaled_gradients<Policy>) {
                 const gradient_report report = optimizer.check_gradients(inverse_to_check_with(inverse));
@@ -140,7 +142,8 @@ public:
     ///          gradients is not an error but step_status::no_gradients
     /// \throws state_error  already stepped since the last update; or the reducer has thrown, so that the
     /// ranks
-    ///                      do not agree on this iteration
+    ///                      do not agree on this iteration; or the scale is not 1 and nothing has ever asked
+    ///                      for it, so that the gradients cannot be scaled
     template <scalable_optimizer Optimizer>
     step_result step(Optimizer& optimizer) {
         if (!enabled_) {
@@ -154,14 +157,19 @@ public:
                 "mp::loss_scaler::step: this optimizer has already stepped since the last update; call "
                 "update once an iteration, after every optimizer has stepped"));
         }
-        const float inverse = inverse_scale();
+        const float inverse = inverse_of_scale(present_scale());
         if (check == nullptr) {
+            require_asked("mp::loss_scaler::step");
             record_.make_room();
             if constexpr (fused_optimizer<Optimizer>) {
                 optimizer_check found(optimizer, optimizer_stage::stepped,
                                       optimizer.check_gradients(inverse_to_check_with(inverse)));
                 record_.agree(found.report, reducer_);
-                if (applies(found.report)) optimizer.step(inverse);
+                if (applies(found.report)) {
+                    optimizer.step(inverse);
+                } else {
+                    optimizer.skip_step();
+                }
                 record_.add(found);
                 return describe(found);
             } else {
@@ -223,14 +231,14 @@ public:
             if (event.change.kind == scale_change_kind::failed) {
                 detail::throw_error(
                     scale_error("mp::loss_scaler::update: the policy refuses to go on at scale " +
-                                detail::error_text(current_scale()) + ", with " +
+                                detail::error_text(present_scale()) + ", with " +
                                 detail::error_text(event.seen.infinities) + " infinities and " +
                                 detail::error_text(event.seen.nans) +
                                 " NaNs in the gradients; look for what makes them, or set a scale with "
                                 "update(new_scale)"));
             }
         } else {
-            event.change = {current_scale(), current_scale(), scale_change_kind::no_gradients};
+            event.change = {present_scale(), present_scale(), scale_change_kind::no_gradients};
         }
         state_ = next;
         return finish(event);
@@ -250,7 +258,7 @@ public:
         if constexpr (requires { next.disabled; }) next.disabled = false;
         require_same("mp::loss_scaler::update", policy_, next);
         scale_event event = summary();
-        event.change = {current_scale(), new_scale, scale_change_kind::replaced};
+        event.change = {present_scale(), new_scale, scale_change_kind::replaced};
         state_ = next;
         return finish(event);
     }
@@ -390,6 +398,20 @@ private:
     using optimizer_check = detail::optimizer_check;
     using optimizer_stage = detail::optimizer_stage;
 
+    [[nodiscard]] float present_scale() const noexcept {
+        return enabled_ ? detail::scale_as_float(state_.scale) : 1.0F;
+    }
+
+    /// Throws where unscaling would divide gradients that nothing can have multiplied.
+    void require_asked(const char* function) const {
+        if (!enabled_ || has_been_asked_ || present_scale() == 1.0F) return;
+        detail::throw_error(state_error(std::string(function) + ": the scale is " +
+                                        detail::error_text(present_scale()) +
+                                        ", and nothing has asked for it; multiply the loss, or the gradient "
+                                        "that the backward pass begins with, by "
+                                        "scale(loss) or current_scale()"));
+    }
+
     /// Unscales by `take_out_scale(inverse scale)`, with everything around it.
     template <class Optimizer, class Function>
     gradient_report unscale_by(Optimizer& optimizer, Function take_out_scale) {
@@ -406,7 +428,8 @@ private:
         record_.make_room();
         // On record before the ranks agree: that may throw, and the gradients are unscaled by then. Until the
         // iteration is abandoned, which has the optimizer forget them, nothing goes on then.
-        record_.add(optimizer_check(optimizer, optimizer_stage::unscaled, take_out_scale(inverse_scale())));
+        record_.add(optimizer_check(optimizer, optimizer_stage::unscaled,
+                                    take_out_scale(inverse_of_scale(present_scale()))));
         record_.agree(record_.last().report, reducer_);
         return record_.last().report;
     }
@@ -472,7 +495,7 @@ private:
     [[nodiscard]] step_result describe(const optimizer_check& check) const {
         const gradient_report& report = check.report;
         step_result result;
-        result.scale = current_scale();
+        result.scale = present_scale();
         result.scale_after = result.scale;
         result.infinities = report.infinities;
         result.nans = report.nans;
@@ -505,6 +528,7 @@ private:
     scale_event last_;
     std::uint64_t iterations_ = 0;
     bool scope_open_ = false;
+    mutable bool has_been_asked_ = false;  // for the scale
     detail::listener_reference listener_;
     detail::reducer_reference reducer_;
     bool enabled_;

@@ -63,7 +63,7 @@ namespace mp { inline namespace MP_ISA_NAMESPACE {
 ///  - `unscale_gradients(inverse_scale)` multiplies the gradients by the inverse scale, keeps the results for
 ///    step() in at least float, and reports on them;
 ///  - `step()` applies the unscaled gradients and then forgets them;
-///  - `skip_step()` forgets them and changes nothing else.
+///  - `skip_step()` ends the round without a step: forgets them, if there are any, and changes nothing else.
 ///
 /// Optionally `parameter_name(index)` gives messages a name, see named_optimizer.
 template <class Optimizer>

@@ -64,10 +64,12 @@ class training_iteration<loss_scaler<Policy>, Optimizers...> {
     static_assert(sizeof...(Optimizers) != 0, "mp::training_iteration needs at least one optimizer");
 
 public:
-    /// \throws state_error  another scope of this scaler is open, or optimizers have been unscaled or stepped
-    ///                      outside of one since the last update
+    /// \throws state_error     another scope of this scaler is open, or optimizers have been unscaled or stepped
+    ///                         outside of one since the last update
+    /// \throws argument_error  two of the optimizers have a gradient in common
     explicit training_iteration(loss_scaler<Policy>& scaler, Optimizers&... optimizers)
         : scaler_(scaler), optimizers_(optimizers...) {
+        detail::gradient_watch<Optimizers...>::require_distinct("mp::training_iteration", optimizers_);
         scaler_.open_iteration();
     }
 
@@ -184,7 +186,10 @@ public:
         if (!allows_overwriting_ && !unscaled_) watch_.check(function);
         result outcome;
         std::size_t i = 0;
-        each([&](auto& optimizer) { outcome.steps[i++] = scaler_.step(optimizer); });
+        {
+            const typename detail::gradient_watch<Optimizers...>::steps steps(watch_);
+            each([&](auto& optimizer) { outcome.steps[i++] = scaler_.step(optimizer); });
+        }
         close();
         const auto failure = detail::exception_of([&] { outcome.change = scaler_.update(); });
         if (failure) {
@@ -219,6 +224,7 @@ private:
 
     void close() noexcept {
         open_ = false;
+        watch_.stop();
         scaler_.close_iteration();
     }
 

@@ -3,6 +3,7 @@
 /// Buckets of gradients on their way: packed, exchanged, summed, gathered, unpacked.
 #pragma once
 
+#include <mp/arrays/io/checksum.hpp>
 #include <mp/error.hpp>
 #include <mp/executor.hpp>
 #include <mp/numbers/format/float_arithmetic.hpp>
@@ -89,6 +90,7 @@ public:
         for (std::size_t b = first_open_; b < next_launch_; ++b) {
             bucket_state& it = states_[b];
             if (it.present == phase::exchanging && ranks_.finished(it.call)) {
+                if (changed_ == no_index && it.checksum != checksum_of(b)) changed_ = b;
                 sum(b);
                 it.present = options_.share_only ? phase::done : phase::summed;
             }
@@ -126,8 +128,9 @@ public:
             finite_ = true;
         }
         ++record_.step;
+        const std::size_t changed = std::exchange(changed_, no_index);
         if (!difference.empty()) throw_error(rank_error(std::string(function) + ": " + difference));
-        if (late == 0) return;
+        if (late == 0) return require_unchanged(function, changed);
         const std::size_t i = static_cast<std::size_t>(late) - 1;
         throw_error(state_error(
             std::string(function) + ": the gradient of parameters[" + std::to_string(i) + "] ('" +
@@ -155,6 +158,7 @@ private:
         phase present = phase::waiting;
         std::size_t incomplete = 0;  ///< parameters
         std::size_t slot = no_slot;
+        std::uint64_t checksum = 0;  ///< of the gradients when they were sent
         typename Ranks::request call{};
     };
     /// Memory of a bucket under way, where the executor works.
@@ -232,6 +236,7 @@ private:
         free->used = true;
         it.slot = static_cast<std::size_t>(free - slots_.begin());
         const std::vector<std::size_t>& cuts = byte_cuts_[b];
+        it.checksum = checksum_of(b);
         if (!is_direct(b)) pack(b, bytes(free->packed));
         const std::size_t part = cuts[self() + 1] - cuts[self()];
         const std::span<std::byte> received(bytes(free->received), part * (cuts.size() - 1));
@@ -241,6 +246,26 @@ private:
         if (!flushes_) ++statistics.buckets_early;
         statistics.bytes_sent += cuts.back() - part + (options_.share_only ? 0 : part * (cuts.size() - 2));
         return true;
+    }
+
+    void require_unchanged(std::string_view function, std::size_t changed) const {
+        if (changed == no_index) return;
+        const auto first = std::find_if(plan_.parameters.begin(), plan_.parameters.end(),
+                                        [changed](const auto& it) { return it.bucket == changed; });
+        throw_error(state_error(std::string(function) + ": the gradient of '" + first->name +
+                                "', or one that is sent with it, was changed after it had been sent; change "
+                                "gradients after finish(), or by an op of the backward pass"));
+    }
+
+    /// 0 where nothing is compared.
+    [[nodiscard]] std::uint64_t checksum_of(std::size_t b) const {
+        if (!on_host || !options_.compare_sent) return 0;
+        const bucket& it = plan_.buckets[b];
+        crc64_stream sum;
+        it.for_memory(0, it.elements, [&](const std::byte* gradients, std::size_t, std::size_t count) {
+            sum.add({reinterpret_cast<const char*>(gradients), count * it.codec.gradient_size});
+        });
+        return sum.value();
     }
 
     /// A library that knows no streams, such as a CUDA-aware MPI, reads memory at once.
@@ -361,9 +386,10 @@ private:
     agreement_record record_;
     std::string difference_;
     std::uint64_t late_ = 0;
-    float lost_scale_ = 1.0F;   // of what rounding to blocks has lost,
-    float lost_factor_ = 1.0F;  // and from it to the present one
-    bool finite_ = true;        // so far in this step
+    std::size_t changed_ = no_index;  // bucket
+    float lost_scale_ = 1.0F;         // of what rounding to blocks has lost,
+    float lost_factor_ = 1.0F;        // and from it to the present one
+    bool finite_ = true;              // so far in this step
 };
 
 }}  // namespace mp::detail

@@ -19,10 +19,12 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <exception>
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace mp { inline namespace MP_ISA_NAMESPACE {
@@ -57,6 +59,10 @@ namespace mp { inline namespace MP_ISA_NAMESPACE {
 /// complete at finish(), or is not written by an op, is sent then. Ranks whose passes differ wait for each
 /// other and do not go wrong: a gradient that is written once more than in the step before, after it was sent,
 /// is an error on all ranks.
+///
+/// A parameter that no rank has used takes no part in the step, as mp::optimizer_base::set_steps_unused_parameters()
+/// says: where a gradient is zero on all ranks, they agree on it by one more message. A gradient that no op has
+/// written since the last finish(), and that still holds its mean, is zero and not that mean once more.
 ///
 /// With every packed message, the last bucket's at least, travel the step and the loss scale, and ranks that
 /// have others are an error on all. Memory: in_flight times twice the largest bucket, in the wire's format;
@@ -93,6 +99,9 @@ public:
         static_assert(sizeof...(Parameters) != 0, "mp::gradient_reduction: name the parameters to reduce");
         counts_.resize(plan().parameters.size());
         expected_.resize(plan().parameters.size());
+        written_.resize(plan().parameters.size());
+        is_written_by_ops_.resize(plan().parameters.size());
+        means_.resize(plan().parameters.size());
     }
     gradient_reduction(const gradient_reduction&) = delete;
     gradient_reduction& operator=(const gradient_reduction&) = delete;
@@ -107,11 +116,12 @@ public:
 
     private:
         friend gradient_reduction;
-        explicit scope(gradient_reduction* all) : all_(all) {}
+        scope(gradient_reduction* all, bool last) : all_(all), last_(last) {}
         void written(const void* array, bool /*added*/) noexcept override {
-            if (all_ != nullptr) all_->written(array);
+            if (all_ != nullptr) all_->written(array, last_);
         }
         gradient_reduction* all_;
+        bool last_;
     };
 
     /// To be called before a backward pass, with the loss scale, which all ranks must have.
@@ -127,11 +137,11 @@ public:
                 "mp::gradient_reduction::backward: the gradients of the pass before have not been "
                 "reduced; call finish() before the step of the optimizer"));
         }
-        if (!last) return scope(nullptr);
+        if (!last) return scope(alone() ? nullptr : this, false);
         begun_ = true;
         std::fill(counts_.begin(), counts_.end(), 0U);
         pipeline_.begin(scale);
-        return scope(alone() ? nullptr : this);
+        return scope(alone() ? nullptr : this, true);
     }
 
     /// Reduces what is not reduced yet, and waits until all gradients are those of all ranks; on a GPU, what is
@@ -153,6 +163,7 @@ public:
             if (failure_) std::rethrow_exception(failure_);
             const auto start = std::chrono::steady_clock::now();
             failure_ = detail::exception_of([&] {
+                clear_means_sent_before();
                 pipeline_.flush();
                 detail::wait_for_ranks(function, ranks_.timeout(), "save what can be saved and end", [&] {
                     pipeline_.progress();
@@ -169,6 +180,7 @@ public:
         begun_ = false;
         ++pipeline_.statistics.steps;
         pipeline_.end(function);
+        agree_on_unused();
     }
 
     /// What a run goes on with: under wire_format::mxfp8 what rounding has lost, of all ranks, for
@@ -219,9 +231,11 @@ private:
     }
     [[nodiscard]] bool alone() const { return ranks_.size() == 1; }
 
-    void written(const void* array) noexcept {
+    void written(const void* array, bool last) noexcept {
         const std::size_t i = plan().parameter_at(array);
         if (i == no_index) return;
+        written_[i] = 1;
+        if (!last || !begun_) return;
         const std::uint32_t count = ++counts_[i];
         if (count == expected_[i]) pipeline_.complete(i);
         if (expected_[i] != 0 && count == expected_[i] + 1) pipeline_.reopen(i);
@@ -234,11 +248,100 @@ private:
         });
     }
 
+    static constexpr bool on_host = std::is_same_v<Executor, cpu>;
+
+    /// Calls f(magnitude bits of an element) on elements of a gradient, of which `every` skips some, until it returns
+    /// false.
+    template <class Function>
+    void for_magnitudes(std::size_t parameter, std::size_t every, Function f) const {
+        const detail::reduced_parameter& it = plan().parameters[parameter];
+        if (it.elements == 0) return;
+        const auto* const data = reinterpret_cast<const std::byte*>(it.begin);
+        const std::size_t size = (it.end - it.begin) / it.elements;  // of float, half or bfloat16
+        for (std::size_t at = 0; at < it.elements; at += every) {
+            std::uint32_t bits = 0;
+            if (size == sizeof(std::uint32_t)) {
+                std::memcpy(&bits, data + at * size, sizeof bits);
+            } else {
+                std::uint16_t code = 0;
+                std::memcpy(&code, data + at * size, sizeof code);
+                bits = std::uint32_t{code} << 16;
+            }
+            if (!f(bits & 0x7fffffffU)) return;
+        }
+    }
+    [[nodiscard]] bool is_zero(std::size_t parameter) const {
+        bool zero = true;
+        for_magnitudes(parameter, 1, [&](std::uint32_t bits) { return zero = bits == 0; });
+        return zero;
+    }
+    /// A hash of some elements, zero for zeros.
+    [[nodiscard]] std::uint64_t sample_of(std::size_t parameter) const {
+        constexpr std::size_t samples = 32;
+        std::uint64_t hash = 0;
+        for_magnitudes(parameter, plan().parameters[parameter].elements / samples + 1,
+                       [&](std::uint32_t bits) {
+                           hash = (hash ^ bits) * 0x100000001b3U;  // the prime of FNV-1a
+                           return true;
+                       });
+        return hash;
+    }
+
+    /// What is left of the last step in gradients that this step has not written is not sent again.
+    void clear_means_sent_before() {
+        if constexpr (on_host) {
+            for (std::size_t i = 0; i < written_.size(); ++i) {
+                const detail::reduced_parameter& it = plan().parameters[i];
+                // Gradients that no op writes are the program's own, and may be the same again.
+                if (written_[i] != 0 || is_written_by_ops_[i] == 0 || means_[i] == 0 ||
+                    sample_of(i) != means_[i])
+                    continue;
+                std::memset(reinterpret_cast<void*>(it.begin), 0, it.end - it.begin);
+            }
+        }
+    }
+
+    /// Notes a gradient that is zero on all ranks as written on all if it was on one, so that all step the parameter
+    /// or none does. Costs a message only where there is such a gradient, which all ranks know.
+    void agree_on_unused() {
+        if constexpr (on_host) {
+            if (!alone()) {
+                zeros_.clear();
+                flags_.clear();
+                for (std::size_t i = 0; i < written_.size(); ++i) {
+                    if (!options_.share_only && plan().parameters[i].elements != 0 && is_zero(i)) {
+                        zeros_.push_back(i);
+                        flags_.push_back(written_[i]);
+                    }
+                    means_[i] = sample_of(i);
+                }
+                if (!zeros_.empty()) ranks_.sum(flags_);
+                for (std::size_t i = 0; i < zeros_.size(); ++i) {
+                    if (flags_[i] == 0) continue;
+                    detail::write_watch::tell(
+                        reinterpret_cast<const void*>(plan().parameters[zeros_[i]].begin), true);
+                }
+            }
+        }
+        for (std::size_t i = 0; i < written_.size(); ++i) {
+            if (std::exchange(written_[i], std::uint8_t{0}) != 0) is_written_by_ops_[i] = 1;
+            // On a GPU the host does not see the sums, by which ranks would agree: every parameter takes part.
+            if (!on_host && !alone()) {
+                detail::write_watch::tell(reinterpret_cast<const void*>(plan().parameters[i].begin), true);
+            }
+        }
+    }
+
     Ranks& ranks_;
     reduction_options options_;
     detail::bucket_pipeline<Ranks, Executor> pipeline_;
-    std::vector<std::uint32_t> counts_;    // writes of every parameter in this pass,
-    std::vector<std::uint32_t> expected_;  // and in that of the step before
+    std::vector<std::uint32_t> counts_;            // writes of every parameter in this pass,
+    std::vector<std::uint32_t> expected_;          // and in that of the step before
+    std::vector<std::uint8_t> written_;            // whether any pass of this step has written it
+    std::vector<std::uint8_t> is_written_by_ops_;  // in any step
+    std::vector<std::uint64_t> means_;             // samples of what the last step has left
+    std::vector<std::size_t> zeros_;
+    std::vector<std::uint64_t> flags_;
     std::exception_ptr failure_;
     bool begun_ = false;
 };

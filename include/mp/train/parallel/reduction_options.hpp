@@ -3,6 +3,7 @@
 /// How gradients are reduced over ranks, and what reductions have done.
 #pragma once
 
+#include <mp/config.hpp>
 #include <mp/train/parallel/wire_format.hpp>
 
 #include <cstddef>
@@ -18,6 +19,9 @@ struct reduction_options {
     int in_flight = 4;  ///< buckets that are under way at once, each with memory
     /// Every rank gets the sums of its own share only, for mp::sharded_optimizer.
     bool share_only = false;
+    /// Whether to look for gradients that are changed after they were sent, which no op tells, on CPUs; reads
+    /// all gradients twice. By default in builds without NDEBUG.
+    bool compare_sent = MP_CHECK_KEPT_CASTS != 0;
 };
 
 /// What reductions have done so far.

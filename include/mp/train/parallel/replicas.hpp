@@ -32,17 +32,29 @@ void for_weights(const parameter_store<Weight, Gradient>& store, Function f) {
 }
 template <class Weight, class Gradient, class Function>
 void for_weights(const std::vector<parameter<Weight, Gradient>>& parameters, Function f) {
-    for (const auto& it : parameters) f(it.weights);
+    for (const auto& it : parameters) f(std::span<const Weight>(it.weights));
+}
+
+/// Calls f(weights, version) on what a broadcast replaces.
+template <class Weight, class Gradient, class Function>
+void for_replaced_weights(parameter_store<Weight, Gradient>& store, Function f) {
+    f(store.replace_weights());
+}
+template <class Weight, class Gradient, class Function>
+void for_replaced_weights(std::vector<parameter<Weight, Gradient>>& parameters, Function f) {
+    for (const auto& it : parameters) {
+        it.version.replaced();
+        f(it.weights);
+    }
 }
 
 /// A checksum of the number, the type and the bits of weights.
 template <class Parameters>
 std::uint64_t digest_of_weights(const Parameters& parameters) {
     crc64_stream digest;
-    for_weights(parameters, [&]<class Weight>(std::span<Weight> weights) {
-        digest.add(error_text(weights.size()) + " " + std::string(dtype_of<std::remove_const_t<Weight>>()) +
-                   " ");
-        digest.add(bytes_of_weights(std::span<const Weight>(weights)));
+    for_weights(parameters, [&]<class Weight>(std::span<const Weight> weights) {
+        digest.add(error_text(weights.size()) + " " + std::string(dtype_of<Weight>()) + " ");
+        digest.add(bytes_of_weights(weights));
     });
     return digest.value();
 }
@@ -60,8 +72,8 @@ void require_same_digests(std::string_view function, const reducer_reference& re
 
 namespace mp { inline namespace MP_ISA_NAMESPACE {
 
-/// Gives all ranks the weights of rank 0: before the first step, and after it has loaded them. Make
-/// or reload the optimizers' masters after it (mp::optimizer_base::reload_master_weights). Collective.
+/// Gives all ranks the weights of rank 0: before the first step, and after it has loaded them. Masters that
+/// optimizers keep of them become these weights, on all ranks. Collective.
 ///
 /// \param parameters  mp::parameter_store objects, or vectors of mp::parameter
 /// \throws rank_error    the ranks have other sizes or types
@@ -69,7 +81,7 @@ namespace mp { inline namespace MP_ISA_NAMESPACE {
 template <communicator Ranks, class... Parameters>
 void broadcast_weights(Ranks& ranks, Parameters&... parameters) {
     const auto one = [&](auto& of) {
-        detail::for_weights(of, [&]<class Weight>(std::span<Weight> weights) {
+        detail::for_replaced_weights(of, [&]<class Weight>(std::span<Weight> weights) {
             const std::uint64_t shape[] = {weights.size(), detail::crc64(detail::dtype_of<Weight>())};
             detail::require_same_on_ranks(
                 "mp::broadcast_weights", shape, detail::reducer_reference(ranks), [](std::size_t i) {
@@ -77,7 +89,6 @@ void broadcast_weights(Ranks& ranks, Parameters&... parameters) {
                 });
             ranks.broadcast(std::as_writable_bytes(weights), 0);
         });
-        if constexpr (requires { of.weights_changed(); }) of.weights_changed();
     };
     (one(parameters), ...);
 }

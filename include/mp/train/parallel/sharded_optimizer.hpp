@@ -19,7 +19,6 @@
 #include <mp/train/training/parameter_store.hpp>
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -151,10 +150,12 @@ public:
     ///
     /// \throws as the optimizer's, and what the communicator throws: the ranks no longer agree then
     void step() {
+        writes_.require_step_allowed("mp::sharded_optimizer::step");
         inner_.step();
         gather_weights();
     }
     void step(float inverse_scale) {
+        writes_.require_step_allowed("mp::sharded_optimizer::step");
         inner_.step(inverse_scale);
         gather_weights();
     }
@@ -187,10 +188,13 @@ public:
     /// Collective.
     void gather_weights() {
         if (!shares()) return;
+        inner_.follow_weights();
         for (weight_gather& it : gathers_) {
             it.call = reduction_.ranks().start_gather(it.bytes, it.cuts);
         }
         for (weight_gather& it : gathers_) reduction_.ranks().wait(it.call);
+        store_.weights_changed();
+        inner_.adopt_weight_versions();  // the share of this rank is as it was
     }
 
 private:
@@ -203,15 +207,25 @@ private:
     [[nodiscard]] std::size_t self() const { return static_cast<std::size_t>(reduction_.ranks().rank()); }
 
     gradient_report agreed(gradient_report report) {
-        if (!shares()) return report;
-        std::array<std::uint64_t, 3> all{report.checked, report.infinities, report.nans};
-        reduction_.ranks().sum(all);
+        // Which parameters were used is agreed on by the same message.
+        const std::size_t parameters = inner_.parameters().size();
+        for (std::size_t i = 0; i < parameters; ++i) agreed_[3 + i] = inner_.is_used(i, writes_) ? 1 : 0;
+        const std::span<const std::uint64_t> used = std::span(agreed_).subspan(3);
+        if (!shares()) {
+            inner_.set_used(used);
+            return report;
+        }
+        agreed_[0] = report.checked;
+        agreed_[1] = report.infinities;
+        agreed_[2] = report.nans;
+        reduction_.ranks().sum(agreed_);
+        inner_.set_used(used);
         if (report.first_parameter != no_index) {
             report.first_element += inner_.parameters()[report.first_parameter].share_first;
         }
-        report.checked_elsewhere = all[0] - report.checked;
-        report.infinities_elsewhere = all[1] - report.infinities;
-        report.nans_elsewhere = all[2] - report.nans;
+        report.checked_elsewhere = agreed_[0] - report.checked;
+        report.infinities_elsewhere = agreed_[1] - report.infinities;
+        report.nans_elsewhere = agreed_[2] - report.nans;
         return report;
     }
 
@@ -224,7 +238,7 @@ private:
             if (data < begin || data >= begin + gradients.size_bytes()) continue;
             const std::size_t first = static_cast<std::size_t>(data - begin) / sizeof(gradient_type);
             weight_gather& added = gathers_.emplace_back();
-            added.bytes = std::as_writable_bytes(store_.weights().subspan(first, it.elements));
+            added.bytes = std::as_writable_bytes(store_.mutable_weights().subspan(first, it.elements));
             for (const std::size_t cut : it.cuts) added.cuts.push_back(cut * sizeof(weight_type));
         }
     }
@@ -268,6 +282,8 @@ private:
     std::vector<std::size_t> place_of_gathered_;
     std::vector<double> in_order_;  // as one optimizer of everything would have them
     detail::gradient_writes writes_;
+    std::vector<std::uint64_t> agreed_ =
+        std::vector<std::uint64_t>(3 + inner_.parameters().size());  // by all ranks
 };
 
 /// Makes a mp::sharded_optimizer:

@@ -154,7 +154,10 @@ public:
     static constexpr bool loads = false;
 
     /// \param shares  whether arrays may be shared among ranks
-    explicit state_writer(bool shares = false) : shares_(shares) {}
+    /// \param run     whether a run is saved, to be continued, and not weights for other programs
+    explicit state_writer(bool shares = false, bool run = true) : shares_(shares), run_(run) {}
+
+    [[nodiscard]] bool saves_run() const noexcept { return run_; }
 
     template <class Value>
     void array(const std::string& name, std::vector<std::size_t> shape, const Value* data,
@@ -248,6 +251,7 @@ private:
     static constexpr std::string_view no_checksum = "0000000000000000";
 
     bool shares_;
+    bool run_;
     std::vector<file_entry> entries_;
     std::vector<std::pair<std::string, std::string>> metadata_;
     std::set<std::string, std::less<>> names_;
@@ -396,11 +400,12 @@ namespace mp { inline namespace MP_ISA_NAMESPACE {
 ///
 /// The file is in the safetensors format, with a checksum over all of it. It is written beside and takes the
 /// name when it is on the disk: a program that is killed at any time leaves the old one or the new one. Save
-/// between iterations, and tell the versions of cached() weights after loading.
+/// between iterations, and not while an average of the weights is applied.
 ///
 /// \throws file_error      the file cannot be written; the old one is as before
 /// \throws argument_error  a name is there twice
-/// \throws state_error     an optimizer's gradients are unscaled: the iteration is not over
+/// \throws state_error     an optimizer's gradients are unscaled: the iteration is not over; or weights are temporary:
+///                         an average is applied
 template <class Everything>
 void save_checkpoint(const std::string& path, Everything&& everything) {
     detail::state_writer writer;
@@ -438,7 +443,7 @@ void load_checkpoint(const std::string& path, Everything&& everything) {
 /// \throws argument_error  a name is there twice
 template <class Everything>
 void save_safetensors(const std::string& path, Everything&& everything) {
-    detail::state_writer writer;
+    detail::state_writer writer(false, false);
     everything(writer);
     writer.write(path, false);
 }

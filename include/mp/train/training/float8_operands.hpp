@@ -204,8 +204,8 @@ void quantise_mx(cpu exec, matrix_view<Value> from, matrix_view<bfloat16> to, bo
     });
 }
 
-/// Whether the codes of weights are still theirs, by the count of parameter_store::weights_changed(), and by
-/// a checksum as well where casts that are kept are compared (MP_CHECK_KEPT_CASTS).
+/// Whether the codes of weights are still theirs, by the version of the weights, and by a checksum as well where
+/// casts that are kept are compared (MP_CHECK_KEPT_CASTS).
 class coded_weights {
 public:
     explicit coded_weights(bool compares) : compares_(compares) {}
@@ -221,7 +221,7 @@ public:
             if (same_version && sum.value() != checksum_) {
                 throw_error(state_error(
                     "mp::layers::linear: the weights have changed since they were rounded to 8 bits; call "
-                    "weights_changed() of the mp::parameter_store after every step"));
+                    "weights_changed() of the mp::parameter_store after writing them by hand"));
             }
             checksum_ = sum.value();
         }

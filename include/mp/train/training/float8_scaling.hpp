@@ -60,7 +60,7 @@ struct float8_options {
     std::int32_t margin = 0;                         ///< of delayed scaling: scales are lowered by 2^margin
     amax_algorithm algorithm = amax_algorithm::max;  ///< of delayed scaling
     bool power_of_two = false;                       ///< of current scaling: scales are rounded down
-    /// Whether a forgotten weights_changed() is looked for, which reads all weights.
+    /// Whether to look for weights that were written by hand without weights_changed(), which reads all weights.
     bool compare_weights = MP_CHECK_KEPT_CASTS != 0;
 };
 
@@ -96,18 +96,17 @@ public:
     [[nodiscard]] std::optional<operand_result<float8_e4m3fn>> result_as_x() { return result_as(x_); }
     [[nodiscard]] std::optional<operand_result<float8_e5m2>> result_as_dy() { return result_as(dy_); }
 
-    /// Rounds the weights where they have changed: begins an iteration. `version` counts changes of the weights, which
-    /// are the iterations.
+    /// Rounds the weights where they have changed, which begins an iteration.
     template <class Weight>
-    void begin(cpu exec, matrix_view<const Weight> w, std::uint64_t version) {
-        if (!weights_.renew(w, version)) return;
-        if constexpr (delayed) scales_->update(exec, version);
+    void begin(cpu exec, matrix_view<const Weight> w, const buffer_version& version) {
+        if (!weights_.renew(w, version.count())) return;
+        if constexpr (delayed) scales_->update(exec, scales_->iteration());
         quantise(exec, w, w_);
     }
     /// y = x w^T through `epilogue`; y is a matrix or an operand_result.
     template <class Weight, class Y, class Epilogue>
     void forward(cpu exec, matrix_view<const Activation> x, matrix_view<const Weight> w,
-                 std::uint64_t version, const Y& y, const Epilogue& epilogue) {
+                 const buffer_version& version, const Y& y, const Epilogue& epilogue) {
         check_float8_operand("x", x, x.rows, "x.rows", w.columns, "w.columns");
         begin(exec, w, version);
         quantise(exec, x, x_);
@@ -149,11 +148,11 @@ public:
     /// The same on a GPU; `bias` may be empty.
     template <gpu_executor Executor, class Weight>
     void forward(const Executor& exec, matrix_view<const Activation> x, matrix_view<const Weight> w,
-                 std::uint64_t version, matrix_view<Activation> y, std::span<const Weight> bias) {
+                 const buffer_version& version, matrix_view<Activation> y, std::span<const Weight> bias) {
         check_float8_operand("x", x, x.rows, "x.rows", w.columns, "w.columns");
         scales_->place(exec);
-        if (weights_.renew(version, !executor_memory<Executor>::can_keep(exec))) {
-            if constexpr (delayed) scales_->update(exec, version);
+        if (weights_.renew(version.count(), !executor_memory<Executor>::can_keep(exec))) {
+            if constexpr (delayed) scales_->update(exec, scales_->iteration());
             quantise(exec, w, w_);
         }
         quantise(exec, x, x_);
@@ -287,9 +286,9 @@ public:
 
     template <class Weight, class Epilogue>
     void forward(cpu exec, matrix_view<const Activation> x, matrix_view<const Weight> w,
-                 std::uint64_t version, matrix_view<Activation> y, const Epilogue& epilogue) {
+                 const buffer_version& version, matrix_view<Activation> y, const Epilogue& epilogue) {
         check_float8_operand("x", x, x.rows, "x.rows", w.columns, "w.columns");
-        if (weights_.renew(w, version)) {
+        if (weights_.renew(w, version.count())) {
             quantise(exec, w, w_, along_rows);
             quantise(exec, w, w_for_dx_, along_columns);
         }
@@ -313,9 +312,9 @@ public:
     /// The same on a GPU; `bias` may be empty.
     template <gpu_executor Executor, class Weight>
     void forward(const Executor& exec, matrix_view<const Activation> x, matrix_view<const Weight> w,
-                 std::uint64_t version, matrix_view<Activation> y, std::span<const Weight> bias) {
+                 const buffer_version& version, matrix_view<Activation> y, std::span<const Weight> bias) {
         check_float8_operand("x", x, x.rows, "x.rows", w.columns, "w.columns");
-        if (weights_.renew(version, !executor_memory<Executor>::can_keep(exec))) {
+        if (weights_.renew(version.count(), !executor_memory<Executor>::can_keep(exec))) {
             quantise(exec, w, w_, w_for_dx_);
         }
         quantise(exec, x, operand_, x_for_dw_);

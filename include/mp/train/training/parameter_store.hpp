@@ -3,6 +3,7 @@
 /// The weights and gradients of a model in one allocation each, with names, shapes and initial values.
 #pragma once
 
+#include <mp/base/buffer_version.hpp>
 #include <mp/base/device_range.hpp>
 #include <mp/error.hpp>
 #include <mp/executor.hpp>
@@ -25,6 +26,13 @@
 
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
+/// Whether a visitor saves a run to continue, rather than weights for other programs.
+template <class Visitor>
+bool saves_run(const Visitor& visitor) {
+    if constexpr (requires { visitor.saves_run(); }) return visitor.saves_run();
+    return false;
+}
+
 /// State shared by a parameter_store and its tensors.
 template <class Weight, class Gradient>
 struct parameter_memory {
@@ -36,13 +44,13 @@ struct parameter_memory {
         std::size_t group;
         initializer initial;
         std::size_t offset;
+        buffer_version version{};
     };
     std::vector<entry> entries;
     std::size_t total = 0;
     tensor<Weight> weights;
     tensor<Gradient> gradients;
     bool built = false;
-    autocast::buffer_version version;
     tensor_scale_store scales;
     std::unique_ptr<const memory_copies> copies;  ///< where the memory is a device's
 
@@ -67,20 +75,26 @@ public:
     trained_tensor() = default;
 
     [[nodiscard]] bool exists() const noexcept { return memory_ != nullptr; }
-    /// The weights.
-    [[nodiscard]] matrix_view<Weight> weights() const { return in(memory_->weights); }
+    /// The weights, for reading. For an op in a region see cached().
+    [[nodiscard]] matrix_view<const Weight> weights() const { return in(memory_->weights); }
+    /// The weights, to be written now: counts as a write, so that casts, codes and master weights that are kept of
+    /// them are made anew. Writes through a view that was kept need parameter_store::weights_changed().
+    [[nodiscard]] matrix_view<Weight> mutable_weights() const {
+        entry().version.changed();
+        return in(memory_->weights);
+    }
     /// The gradient, which the backward pass writes or adds to.
     [[nodiscard]] matrix_view<Gradient> gradient() const { return in(memory_->gradients); }
     /// The weights of a vector, or of a matrix row after row.
-    [[nodiscard]] std::span<Weight> values() const { return flat(weights()); }
+    [[nodiscard]] std::span<const Weight> values() const { return flat(weights()); }
+    /// The same, to be written now, as mutable_weights() says.
+    [[nodiscard]] std::span<Weight> mutable_values() const { return flat(mutable_weights()); }
     [[nodiscard]] std::span<Gradient> gradient_values() const { return flat(gradient()); }
-    /// The weights for an op, whose casts in a region are kept until parameter_store::weights_changed().
-    [[nodiscard]] auto cached() const {
-        return autocast::cached(matrix_view<const Weight>(weights()), memory_->version);
-    }
+    /// The weights for an op, whose casts in a region are kept until the weights are written.
+    [[nodiscard]] auto cached() const { return autocast::cached(weights(), entry().version); }
 
-    /// Number of calls of parameter_store::weights_changed().
-    [[nodiscard]] std::uint64_t version() const { return memory_->version.count(); }
+    /// The version of the weights, which every write advances.
+    [[nodiscard]] const buffer_version& version() const { return entry().version; }
     [[nodiscard]] std::ptrdiff_t rows() const { return entry().rows; }
     [[nodiscard]] std::ptrdiff_t columns() const { return entry().columns; }
     [[nodiscard]] const std::string& name() const { return entry().name; }
@@ -117,8 +131,7 @@ private:
 ///     ...
 ///     mp::ops::linear(exec, x, w.cached(), b.values(), y);
 ///     mp::ops::linear_backward(exec, x, w.cached(), dy, dx, w.gradient(), b.gradient_values());
-///     optimizer.step();
-///     store.weights_changed();
+///     optimizer.step();                        // advances the versions of the weights
 ///
 /// The weights are one array and the gradients another, in the order of adding, each parameter at a cache
 /// line and at the same element in every format: what reduces gradients over ranks or writes weights to a file
@@ -197,7 +210,17 @@ public:
     }
 
     /// All weights and all gradients, with unused elements, zeros, between the parameters.
-    [[nodiscard]] std::span<Weight> weights() const { return memory_->weights.values(); }
+    [[nodiscard]] std::span<const Weight> weights() const { return memory_->weights.values(); }
+    /// All weights, to be written now: counts as a write of every parameter, see trained_tensor::mutable_weights().
+    [[nodiscard]] std::span<Weight> mutable_weights() {
+        weights_changed();
+        return memory_->weights.values();
+    }
+    /// As mutable_weights(), for writing all of them: masters become the new weights even where they round to them.
+    [[nodiscard]] std::span<Weight> replace_weights() {
+        for (const auto& it : memory_->entries) it.version.replaced();
+        return memory_->weights.values();
+    }
     [[nodiscard]] std::span<Gradient> gradients() const { return memory_->gradients.values(); }
     /// Number of trained weights.
     [[nodiscard]] std::size_t count() const {
@@ -206,21 +229,29 @@ public:
         return sum;
     }
 
-    /// The weights were written: casts of them that a region keeps are made anew. To be called after every
-    /// step, and after loading.
-    void weights_changed() { memory_->version.changed(); }
+    /// Reports that the program has written weights through memory that it got before: what is derived from them is
+    /// made anew. Everything of the library that writes weights does so by itself: steps, averages, loading, broadcasts.
+    void weights_changed() {
+        for (const auto& it : memory_->entries) it.version.changed();
+    }
 
     /// Where layers with 8-bit operands have their scales, which stay there when the store is moved.
     [[nodiscard]] tensor_scale_store& tensor_scales() const { return memory_->scales; }
 
     /// Names the weights with their shapes, for mp::save_safetensors and mp::save_checkpoint. An optimizer
-    /// names those that it trains by itself.
+    /// names those that it trains by itself. While an average is applied, mp::save_safetensors writes the average.
     ///
-    /// \throws state_error  before build()
+    /// \throws state_error  before build(); save_checkpoint or load_checkpoint while the weights are temporary
     template <class Visitor>
     void visit_state(Visitor& visitor) {
         memory_->require_built("mp::parameter_store::visit_state");
         for (const auto& it : memory_->entries) {
+            if (it.version.is_temporary() && (Visitor::loads || detail::saves_run(visitor))) {
+                detail::throw_error(
+                    state_error(std::string(Visitor::loads ? "mp::load_checkpoint" : "mp::save_checkpoint") +
+                                ": the weights of '" + it.name +
+                                "' are temporary, such as while mp::weight_average::apply() is in effect"));
+            }
             const auto values = memory_->weights.values().subspan(it.offset, size_of(it));
             if (memory_->copies != nullptr) {
                 visitor(it.name, detail::device_range<Weight>{
@@ -232,7 +263,9 @@ public:
                 visitor(it.name, row_major(values.data(), it.rows, it.columns));
             }
         }
-        if constexpr (Visitor::loads) weights_changed();
+        if constexpr (Visitor::loads) {
+            if (visitor.applies()) weights_changed();
+        }
     }
 
 private:
@@ -249,7 +282,7 @@ private:
         for (const auto& it : memory_->entries) {
             result.push_back({it.name, memory_->weights.values().subspan(it.offset, size_of(it)),
                               memory_->gradients.values().subspan(it.offset, size_of(it)), it.group,
-                              it.is_vector ? 0 : static_cast<std::size_t>(it.rows)});
+                              it.is_vector ? 0 : static_cast<std::size_t>(it.rows), 0, 0, it.version});
         }
         return result;
     }
@@ -276,6 +309,7 @@ private:
         }
         memory_->entries.push_back(
             {std::move(name), rows, columns, is_vector, chosen.group, initial, memory_->total});
+        memory_->scales.follow(memory_->entries.back().version);
         constexpr std::size_t line = tensor<Weight>::alignment;  // elements: lines of every format
         memory_->total += (count + line - 1) / line * line;
         return {memory_.get(), memory_->entries.size() - 1};

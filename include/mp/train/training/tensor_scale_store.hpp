@@ -3,6 +3,7 @@
 /// The scales of all 8-bit operands of a model, which are updated together.
 #pragma once
 
+#include <mp/base/buffer_version.hpp>
 #include <mp/base/device_range.hpp>
 #include <mp/config.hpp>
 #include <mp/error.hpp>
@@ -70,6 +71,16 @@ public:
         copies_ = std::make_unique<detail::executor_copies<Executor>>(exec);
         windows_on_device_ = std::move(list);
         write(0, size());
+    }
+
+    /// Adds weights whose writes tell iterations apart, see iteration().
+    void follow(const buffer_version& weights) { weights_.push_back(weights); }
+    /// The number of writes of the weights that are followed: another one in every iteration, as steps advance the
+    /// versions, skipped ones as well.
+    [[nodiscard]] std::uint64_t iteration() const {
+        std::uint64_t writes = 0;
+        for (const buffer_version& it : weights_) writes += it.count();
+        return writes;
     }
 
     /// Ends the iteration before: all scales follow from their windows, which are rolled, as by
@@ -140,6 +151,7 @@ private:
     }
 
     std::vector<entry> entries_;
+    std::vector<buffer_version> weights_;
     std::pair<std::uint64_t, bool> updated_{};
     bool begun_ = false;
     tensor<device_tensor_scale> scales_{};

@@ -3,16 +3,21 @@
 /// Optimizers on a GPU with groups of parameters, that own master weights and state.
 #pragma once
 
+#include <mp/base/bits.hpp>
+#include <mp/base/buffer_version.hpp>
 #include <mp/base/device_range.hpp>
+#include <mp/base/replayed_work.hpp>
 #include <mp/config.hpp>
 #include <mp/device/gpu/convert.hpp>
 #include <mp/device/gpu/device_value.hpp>
+#include <mp/device/gpu/map_elements.hpp>
 #include <mp/error.hpp>
 #include <mp/executor.hpp>
 #include <mp/nn/optim/gpu/device_optimizer.hpp>
 #include <mp/nn/optim/gpu/gradient_norm.hpp>
 #include <mp/nn/optim/gpu/parameter.hpp>
 #include <mp/nn/optim/gpu/update_work.hpp>
+#include <mp/nn/optim/gpu/used_parameters.hpp>
 #include <mp/nn/optim/parameter.hpp>
 #include <mp/nn/scaling/gpu/device_loss_scale.hpp>
 #include <mp/nn/scaling/gpu/unscale.hpp>
@@ -28,6 +33,29 @@
 #include <type_traits>
 #include <utility>
 #include <vector>
+
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
+
+/// The master of a weight that may have been written: kept where it rounds to the weight.
+template <class Weight>
+struct master_of_weight {
+    MP_HOST_DEVICE MP_ALWAYS_INLINE float operator()(float weight, float master) const {
+        const float rounded = static_cast<float>(static_cast<Weight>(master));
+        return bit_cast<std::uint32_t>(rounded) == bit_cast<std::uint32_t>(weight) ? master : weight;
+    }
+};
+
+/// Its compensation, likewise: as optimizer_memory::rebuild_masters() has it.
+template <class Weight>
+struct compensation_of_weight {
+    MP_HOST_DEVICE MP_ALWAYS_INLINE float operator()(float weight, float kept) const {
+        const float sum = float_add(weight, float_multiply(kept, 0.5F));
+        const float rounded = static_cast<float>(static_cast<Weight>(sum));
+        return bit_cast<std::uint32_t>(rounded) == bit_cast<std::uint32_t>(weight) ? kept : 0.0F;
+    }
+};
+
+}}  // namespace mp::detail
 
 namespace mp { inline namespace MP_ISA_NAMESPACE {
 
@@ -45,7 +73,7 @@ namespace mp { inline namespace MP_ISA_NAMESPACE {
 /// one for memory of your own.
 template <gpu_executor Executor, class Options, class Weight, class Gradient = Weight, class Master = float,
           class State = Master>
-class gpu_grouped_optimizer {
+class gpu_grouped_optimizer : detail::replayed_work {
     using traits = detail::optimizer_traits<Options>;
     using listed = gpu_parameter<Weight, Gradient, Master, State>;
     static constexpr std::string_view function = "mp::gpu_grouped_optimizer";
@@ -66,9 +94,11 @@ public:
           options_(checked(std::move(groups))),
           copies_(exec),
           norm_(function, exec, device_gradient_norm{}),
-          sums_(function, exec, std::size_t{1}) {
+          sums_(function, exec, std::size_t{1}),
+          used_(function, exec, parameters_.size()) {
         detail::check_parameters(function, parameters_);
         updates_.resize(parameters_.size());
+        followed_.resize(parameters_.size());
         rates_.resize(options_.size());
         std::size_t states = 0;
         for (const Options& it : options_) {
@@ -131,15 +161,25 @@ public:
     /// be what the options may have as a learning rate, which nobody checks.
     void set_learning_rate_factor(const double* factor) { rate_factor_ = factor; }
 
-    /// Takes over weights that were written from outside: sets the master copy to them, and compensations and
-    /// lower halves to zero.
+    /// As optimizer_memory::follow_weights() of the host. In what is captured into a graph, masters that round to
+    /// their weights stay also after buffer_version::replaced(), for the graph runs again.
+    void follow_weights() {
+        for (std::size_t i = 0; i < parameters_.size(); ++i) {
+            const detail::followed_version now(parameters_[i].version);
+            if (now == followed_[i]) continue;
+            const bool all = now.replacements != followed_[i].replacements &&
+                             detail::executor_memory<Executor>::can_keep(exec_);
+            rebuild_masters(i, all);
+            followed_[i] = now;
+        }
+    }
+
+    /// Takes over weights that were written without advancing their versions: sets the master copy to them, and
+    /// compensations and lower halves to zero.
     void reload_master_weights() {
-        using memory = detail::executor_memory<Executor>;
-        memory::clear(exec_, compensation_.data(), compensation_.size_bytes());
-        if constexpr (has_master_copy) {
-            for (const listed& it : all_) {
-                mp::convert(exec_, std::span<const Weight>(it.weights), it.masters);
-            }
+        for (std::size_t i = 0; i < parameters_.size(); ++i) {
+            rebuild_masters(i, true);
+            followed_[i] = detail::followed_version(parameters_[i].version);
         }
     }
 
@@ -156,7 +196,11 @@ public:
     }
     template <scale_policy Policy, std::size_t Events>
     void step(const Policy& policy, const device_loss_scale<Policy, Events>* scale) {
+        writes_.require_step_allowed("mp::gpu_grouped_optimizer::step");
+        replayed_work::takes_part();
+        before_replay();
         const float* const factor = clipped_ ? &norm_.data()->clip_factor : nullptr;
+        const std::uint32_t* const used = find_used();
         const detail::skip_by_policy<Policy, Events> skip{detail::rules_of(policy), scale};
         // Those of other groups are in the list, too, so that random bits go by the index among all.
         std::vector<listed> list = all_;
@@ -167,20 +211,31 @@ public:
             }
             detail::run_step(exec_, std::span<const listed>(list), options_[group],
                              states_of_groups_[group].data(), skip, &scale->inverse_scale, factor,
-                             rate_factor_);
+                             rate_factor_, used);
         }
-        clipped_ = false;
+        end_round();
     }
     [[nodiscard]] device_gradient_norm* clipping() { return norm_.data(); }
-    void skip_step() { clipped_ = false; }
+    void skip_step() {
+        follow_weights();
+        end_round();
+    }
     [[nodiscard]] detail::gradient_writes& gradient_writes() noexcept { return writes_; }
+    /// As that of the optimizer of the host, except that a group counts its steps for all of its parameters. The device
+    /// looks for zeros in gradients that no op of the iteration's thread has written; what is captured does so again.
+    /// Where ranks reduce gradients on GPUs, every parameter takes part.
+    void set_steps_unused_parameters(bool steps) noexcept { steps_unused_ = steps; }
+    [[nodiscard]] bool steps_unused_parameters() const noexcept { return steps_unused_; }
 
     /// Names what a step depends on, for mp::save_checkpoint and mp::load_checkpoint, which wait: as the
     /// optimizer of the CPU does, so that a run goes on there and here.
     ///
-    /// \throws state_error  loaded are parameters of a group with different counts of updates
+    /// \throws state_error  loaded are parameters of a group with different counts of updates; or the weights are
+    ///                      temporary
     template <class Visitor>
     void visit_state(Visitor& visitor) {
+        require_lasting_weights(Visitor::loads ? "mp::load_checkpoint" : "mp::save_checkpoint");
+        if constexpr (!Visitor::loads) follow_weights();
         visitor.expect("weight_update", static_cast<std::uint8_t>(how()));
         visitor.expect("seed", seed());
         if constexpr (!Visitor::loads) read_counts();
@@ -206,11 +261,72 @@ public:
             visitor("group" + detail::error_text(g), options_[g]);
         }
         if constexpr (Visitor::loads) {
-            if (visitor.applies()) write_counts();
+            if (visitor.applies()) {
+                write_counts();
+                advance_versions();
+            }
         }
     }
 
 private:
+    /// Sets the masters and compensations of a parameter from its weights: all, or those that do not belong to them.
+    void rebuild_masters(std::size_t index, bool all) {
+        const listed& it = all_[index];
+        const auto count = static_cast<std::ptrdiff_t>(it.weights.size());
+        const auto row = [count](auto values) { return row_major(values.data(), 1, count); };
+        const matrix_view<const Weight> weights = row(it.weights);
+        if constexpr (has_master_copy) {
+            if (all) {
+                mp::convert(exec_, std::span<const Weight>(it.weights), it.masters);
+            } else {
+                detail::map_elements_by(function, exec_, detail::master_of_weight<Weight>{}, row(it.masters),
+                                        weights, matrix_view<const Master>(row(it.masters)));
+            }
+        } else if (all) {
+            detail::executor_memory<Executor>::clear(exec_, it.compensation.data(),
+                                                     it.compensation.size_bytes());
+        } else if (how() == weight_update::kahan) {
+            detail::map_elements_by(function, exec_, detail::compensation_of_weight<Weight>{},
+                                    row(it.compensation), weights,
+                                    matrix_view<const Master>(row(it.compensation)));
+        }
+    }
+    void before_replay() override {
+        require_lasting_weights("mp::gpu_grouped_optimizer::step");
+        follow_weights();
+    }
+    void after_replay() override { advance_versions(); }
+    /// In device memory, for each parameter whether it takes part in this step; null if all do.
+    const std::uint32_t* find_used() {
+        if (steps_unused_ || !writes_.watched()) return nullptr;
+        bool all = true;
+        for (std::size_t i = 0; i < parameters_.size(); ++i) {
+            all = all && (parameters_[i].gradient.empty() || writes_.written(i));
+        }
+        if (all) return nullptr;
+        detail::executor_memory<Executor>::clear(exec_, used_.data(),
+                                                 parameters_.size() * sizeof(std::uint32_t));
+        detail::find_used(
+            function, exec_, used_.data(), parameters_.size(),
+            [this](std::size_t i) { return parameters_[i].gradient; },
+            [this](std::size_t i) { return writes_.written(i); });
+        return used_.data();
+    }
+    void end_round() {
+        clipped_ = false;
+        advance_versions();
+    }
+    /// The weights were written, and the masters are theirs.
+    void advance_versions() {
+        for (std::size_t i = 0; i < parameters_.size(); ++i) {
+            if (parameters_[i].trained()) parameters_[i].version.changed();
+            followed_[i] = detail::followed_version(parameters_[i].version);
+        }
+    }
+    void require_lasting_weights(std::string_view caller) const {
+        detail::require_lasting_weights(caller, std::span<const parameter_type>(parameters_));
+    }
+
     static std::vector<Options> checked(std::vector<Options> groups) {
         if (groups.empty()) {
             detail::throw_argument(function, "groups.size()", groups.size(), "must be at least 1");
@@ -297,11 +413,14 @@ private:
     std::vector<detail::device_values<Executor, state_type>> states_of_groups_;
     detail::device_values<Executor, device_gradient_norm> norm_;
     detail::device_values<Executor, double> sums_;
+    detail::device_values<Executor, std::uint32_t> used_;
     std::vector<detail::device_values<Executor, std::byte>> memory_;
     std::span<Master> masters_;  // empty without a master copy
     std::span<Master> compensation_;
     std::array<std::span<State>, 2> moments_;
     std::size_t state_count_ = 0;
+    std::vector<detail::followed_version>
+        followed_;                      // of the weights that masters and compensations belong to
     std::vector<std::size_t> offsets_;  // of the parameters in these
     std::vector<listed> all_;
     detail::gradient_writes writes_;
@@ -310,6 +429,7 @@ private:
     std::vector<double> rates_;           // of each group
     const double* rate_factor_ = nullptr;
     bool clipped_ = false;
+    bool steps_unused_ = false;
 };
 
 /// mp::adamw, mp::sgd and mp::lion on a GPU.

@@ -19,6 +19,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <limits>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -62,13 +63,19 @@ public:
     [[nodiscard]] const Policy& policy() const { return policy_; }
 
     /// The scale in device memory, for kernels: they multiply the loss by scale()->current_scale().
-    [[nodiscard]] const scale_type* scale() const { return scale_.data(); }
+    [[nodiscard]] const scale_type* scale() const {
+        *has_been_asked_ = true;
+        return scale_.data();
+    }
 
     /// A copy of it on the host: the scale, the counts and the last events. Waits.
-    [[nodiscard]] scale_type state() const { return scale_.read(exec_); }
+    [[nodiscard]] scale_type state() const {
+        *has_been_asked_ = true;
+        return scale_.read(exec_);
+    }
 
     /// What a run continues with, as loss_scaler::state() has it; waits. Counts and events stay here.
-    [[nodiscard]] saved_loss_scaler<Policy> saved() const { return {policy_, state().state}; }
+    [[nodiscard]] saved_loss_scaler<Policy> saved() const { return {policy_, scale_.read(exec_).state}; }
     /// Continues from there: events and counts begin anew. A graph that was captured before has the policy of
     /// then.
     ///
@@ -83,9 +90,11 @@ public:
     /// Looks for infinities and NaNs in the gradients of an optimizer, if that has not been done since the
     /// last update. step() does it where it was not called.
     ///
-    /// \throws state_error  the optimizer has stepped since the last update
+    /// \throws state_error  the optimizer has stepped since the last update; or nothing has ever asked for the scale,
+    ///                      so that the gradients cannot be scaled, unless the policy begins with 1
     template <class Optimizer>
     void check(Optimizer& optimizer) {
+        require_asked("mp::gpu_loss_scaler::check");
         if (stage_of(optimizer, "mp::gpu_loss_scaler::check") == stage::checked) return;
         optimizer.check_gradients(scale_.data());
         stages_.push_back({&optimizer, stage::checked});
@@ -99,6 +108,7 @@ public:
     template <class Optimizer>
     void clip_gradient_norm(Optimizer& optimizer, double max_norm) {
         constexpr std::string_view called = "mp::gpu_loss_scaler::clip_gradient_norm";
+        require_asked(called);
         if (stage_of(optimizer, called) == stage::checked) {
             refuse(called,
                    "the gradients of this optimizer have been looked at already; call it before check");
@@ -167,6 +177,13 @@ private:
         detail::throw_error(state_error(message));
     }
 
+    void require_asked(std::string_view called) const {
+        if (*has_been_asked_ || initial_scale_state(policy_).scale == 1) return;
+        refuse(called,
+               "nothing has asked for the scale; the kernel that begins the backward pass multiplies by "
+               "scale()->current_scale()");
+    }
+
     template <class Optimizer>
     stage stage_of(const Optimizer& optimizer, std::string_view called) const {
         for (const entry& it : stages_) {
@@ -183,6 +200,8 @@ private:
     Policy policy_;
     detail::device_values<Executor, scale_type> scale_;
     std::vector<entry> stages_;
+    std::shared_ptr<bool> has_been_asked_ =
+        std::make_shared<bool>(false);  // for the scale, also through a copy
 };
 
 template <gpu_executor Executor, scale_policy Policy>

@@ -3,6 +3,7 @@
 /// A step that is enqueued launch by launch once, and as one graph from then on.
 #pragma once
 
+#include <mp/base/replayed_work.hpp>
 #include <mp/device/gpu/device_value.hpp>
 #include <mp/device/simt/gpu_executor.hpp>
 #include <mp/device/simt/simulated_graph.hpp>
@@ -10,6 +11,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 namespace mp { inline namespace MP_ISA_NAMESPACE {
 
@@ -28,6 +30,9 @@ namespace mp { inline namespace MP_ISA_NAMESPACE {
 /// grow later, so what runs beside it takes another one. An autocast region around it says
 /// {.keep_casts = false}: casts that are kept in the first step would not be in the workspace.
 ///
+/// Launches advance the versions of weights as the steps of optimizers in body() do, and follow weights that something
+/// else has written meanwhile. Optimizers and stores that body() uses must outlive this object.
+///
 /// \tparam Executor  cuda_stream; or a simulated_gpu, with a recorder
 template <gpu_executor Executor>
 class replayed_step {
@@ -38,10 +43,12 @@ public:
     template <class Body>
     void run(Body&& body) {
         if (runs_ == 0) {
-            body();
+            record([&] { body(); });
         } else {
-            if (runs_ == 1) graph_.capture(exec_, body);
+            for (detail::replayed_work* it : work_) it->before_replay();
+            if (runs_ == 1) record([&] { graph_.capture(exec_, body); });
             graph_.launch(exec_);
+            for (detail::replayed_work* it : work_) it->after_replay();
         }
         runs_ = runs_ == 0 ? 1 : 2;
     }
@@ -55,7 +62,15 @@ public:
 private:
     Executor exec_;
     typename detail::graph_of<Executor>::type graph_;
-    int runs_ = 0;  ///< 0: none, 1: one, 2: captured
+    template <class Function>
+    void record(const Function& enqueue) {
+        work_.clear();
+        const detail::replayed_work::recorder recorder(work_);
+        enqueue();
+    }
+
+    std::vector<detail::replayed_work*> work_;  ///< that body() enqueues
+    int runs_ = 0;                              ///< 0: none, 1: one, 2: captured
 };
 
 template <gpu_executor Executor>

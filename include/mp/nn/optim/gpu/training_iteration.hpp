@@ -34,7 +34,9 @@ class training_iteration<gpu_loss_scaler<Executor, Policy, Events>, Optimizers..
 
 public:
     explicit training_iteration(scaler_type& scaler, Optimizers&... optimizers)
-        : scaler_(scaler), optimizers_(optimizers...) {}
+        : scaler_(scaler), optimizers_(optimizers...) {
+        detail::gradient_watch<Optimizers...>::require_distinct("mp::training_iteration", optimizers_);
+    }
     training_iteration(const training_iteration&) = delete;
     training_iteration& operator=(const training_iteration&) = delete;
     ~training_iteration() {
@@ -70,15 +72,20 @@ public:
     void finish() {
         require_complete("mp::training_iteration::finish");
         each([&](auto& optimizer) { scaler_.check(optimizer); });
-        each([&](auto& optimizer) { scaler_.step(optimizer); });
+        {
+            const typename detail::gradient_watch<Optimizers...>::steps steps(watch_);
+            each([&](auto& optimizer) { scaler_.step(optimizer); });
+        }
         scaler_.update();
         open_ = false;
+        watch_.stop();
     }
 
     /// Ends the scope as if nothing had happened.
     void abandon() {
         if (!open_) return;
         open_ = false;
+        watch_.stop();
         std::apply([&](auto&... optimizer) { scaler_.abandon(optimizer...); }, optimizers_);
     }
 

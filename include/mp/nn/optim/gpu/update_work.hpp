@@ -77,6 +77,7 @@ struct update_work {
     const float* inverse_scale;
     const float* clip_factor;
     std::uint64_t seed;
+    const std::uint32_t* used;  // of each tensor, whether it takes part; null where all do
 
     struct thread_data {
         /// What is read for Count elements.
@@ -92,6 +93,7 @@ struct update_work {
         float inverse_scale;
         float clip_factor;
         std::uint64_t seed;
+        const std::uint32_t* used;
         std::uint64_t number;  // of the update
         coefficients multiply_by;
         philox4x32 calls[std::size_t{random_arrays == 0 ? 1 : random_arrays}][std::size_t{count}];
@@ -123,6 +125,7 @@ struct update_work {
         template <int Count, class Thread>
         MP_HOST_DEVICE MP_ALWAYS_INLINE void finish(const Thread& thread, const tensor_entry<arrays>& tensor,
                                                     std::size_t index, operands<Count> it, int i) {
+            if (used != nullptr && thread.load(used + tensor.number) == 0) return;
             if constexpr (stochastic && Count != 1) {
                 if (i == 0) call_generator(tensor, index);
             }
@@ -237,6 +240,7 @@ struct update_work {
         result.inverse_scale = inverse_scale == nullptr ? 1.0F : thread.load(inverse_scale);
         result.clip_factor = clip_factor == nullptr ? 1.0F : thread.load(clip_factor);
         result.seed = seed;
+        result.used = used;
         result.number = thread.load(&optimizer->steps);
         result.multiply_by = uniform_value<coefficients>::load(thread, &optimizer->coefficients);
         return result;
@@ -250,11 +254,11 @@ struct update_work {
 template <weight_update How, class Options, class Executor, class Parameter>
 void update_parameters(const Executor& exec, std::span<const Parameter> list, const Options& options,
                        const device_optimizer<Options>* optimizer, const float* inverse_scale,
-                       const float* clip_factor) {
+                       const float* clip_factor, const std::uint32_t* used) {
     using work = update_work<How, Options, Parameter>;
     const std::size_t states = optimizer_traits<Options>::states(options);
     run_over_tensors(optimizer_traits<Options>::gpu_step, exec,
-                     work{optimizer, inverse_scale, clip_factor, options.seed}, list.size(),
+                     work{optimizer, inverse_scale, clip_factor, options.seed, used}, list.size(),
                      [&](std::size_t i, typename work::arrays& arrays, std::size_t& size) {
                          const Parameter& it = list[i];
                          if constexpr (Parameter::has_master_copy) {
@@ -272,11 +276,12 @@ void update_parameters(const Executor& exec, std::span<const Parameter> list, co
 }
 
 /// The step of an optimizer: its begin, and the updates. With a rate factor, the learning rate is that of the
-/// options times it.
+/// options times it; with `used`, tensors where it is zero do not take part.
 template <class Options, class Executor, class Parameter, class Skip>
 void run_step(const Executor& exec, std::span<const Parameter> list, const Options& options,
               device_optimizer<Options>* optimizer, const Skip& skip, const float* inverse_scale,
-              const float* clip_factor, const double* rate_factor = nullptr) {
+              const float* clip_factor, const double* rate_factor = nullptr,
+              const std::uint32_t* used = nullptr) {
     constexpr std::string_view function = optimizer_traits<Options>::gpu_step;
     using master = typename Parameter::master_type;
     constexpr bool weights_can_stall =
@@ -305,7 +310,7 @@ void run_step(const Executor& exec, std::span<const Parameter> list, const Optio
            begin_step_kernel<typename Parameter::state_type, Options, Skip>{options, skip, optimizer,
                                                                             rate_factor});
     const auto update = [&]<weight_update How>(std::integral_constant<weight_update, How>) {
-        update_parameters<How>(exec, list, options, optimizer, inverse_scale, clip_factor);
+        update_parameters<How>(exec, list, options, optimizer, inverse_scale, clip_factor, used);
     };
     if (how == weight_update::nearest) {
         update(std::integral_constant<weight_update, weight_update::nearest>{});

@@ -39,7 +39,7 @@ public:
     template <executor Executor, ops::matrix_result Y>
     void forward(const Executor& exec, std::span<const int> indices, const Y& y) {
         indices_ = indices;
-        ops::embedding<Policy>(exec, matrix_view<const Weight>(weight_.weights()), indices, y);
+        ops::embedding<Policy>(exec, weight_.weights(), indices, y);
     }
     /// The gradient of the table, added to what is there if `add` says so: after that of a tied head, say.
     template <executor Executor>

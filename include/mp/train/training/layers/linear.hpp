@@ -49,9 +49,8 @@ struct linear_options {
 /// row-major then, and x need not stay. The result is memory
 /// of the layer, which grows in the first steps only, and is overwritten by the next forward().
 ///
-/// Layers run on CPUs and on GPUs: x, the store and the layer's memory are where the executor is. There, too, the
-/// store's weights_changed() is called after every step, on the host; a captured forward pass of a policy of
-/// float8_scaling.hpp takes the weights for new ones, so what is captured is a whole step.
+/// Layers run on CPUs and on GPUs: x, the store and the layer's memory are where the executor is. A captured forward
+/// pass of a policy of float8_scaling.hpp takes the weights for new ones, so what is captured is a whole step.
 template <class Weight, class Activation = Weight, class Policy = autocast::by_region,
           class Gradient = Weight>
 class linear {
@@ -74,12 +73,10 @@ public:
         if constexpr (float8_scaling<Policy> && gpu_executor<Executor>) {
             std::span<const Weight> bias;
             if (bias_.exists()) bias = bias_.values();
-            products_.forward(exec, x, matrix_view<const Weight>(weight_.weights()), weight_.version(),
-                              result_.view(), bias);
+            products_.forward(exec, x, weight_.weights(), weight_.version(), result_.view(), bias);
         } else if constexpr (float8_scaling<Policy>) {
             product_through(identity_epilogue{}, [&](const auto& epilogue) {
-                products_.forward(exec, x, matrix_view<const Weight>(weight_.weights()), weight_.version(),
-                                  result_.view(), epilogue);
+                products_.forward(exec, x, weight_.weights(), weight_.version(), result_.view(), epilogue);
             });
         } else if (bias_.exists()) {
             ops::linear<Policy>(exec, x, weight_.cached(), bias_.values(), result_.view());
@@ -167,8 +164,7 @@ public:
         detail::check_equal_sizes("mp::layers::linear::forward_into", "next.weight().columns()",
                                   next.weight_.columns(), "weight().rows()", weight_.rows());
         if constexpr (ends_in_operands<Executor>) {
-            next.products_.begin(exec, matrix_view<const Weight>(next.weight_.weights()),
-                                 next.weight_.version());
+            next.products_.begin(exec, next.weight_.weights(), next.weight_.version());
             if (const auto operand = next.products_.result_as_x()) {
                 result_.resize(exec, x.rows, weight_.rows());
                 product_with_activation(exec, x, act, *operand);
@@ -244,8 +240,8 @@ private:
                                  const Active& active) {
         product_through(compose(store_auxiliary(result_.view()), detail::chosen_activation{act}),
                         [&](const auto& epilogue) {
-                            products_.forward(exec, x, matrix_view<const Weight>(weight_.weights()),
-                                              weight_.version(), active, epilogue);
+                            products_.forward(exec, x, weight_.weights(), weight_.version(), active,
+                                              epilogue);
                         });
     }
     template <class Executor>
