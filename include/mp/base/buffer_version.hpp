@@ -34,8 +34,19 @@ public:
     buffer_version& operator=(const buffer_version&) noexcept = default;
     ~buffer_version() = default;
 
+    /// A new counter of a part of a buffer, whose writes count for the whole as well.
+    [[nodiscard]] static buffer_version part_of(const buffer_version& whole) {
+        buffer_version result;
+        result.state_->whole = whole.state_;
+        return result;
+    }
+
     /// Reports that elements of the buffer were written.
-    void changed() const { state_->count.fetch_add(1, std::memory_order_acq_rel); }
+    void changed() const {
+        for (state* it = state_.get(); it != nullptr; it = it->whole.get()) {
+            it->count.fetch_add(1, std::memory_order_acq_rel);
+        }
+    }
 
     /// Reports that the whole buffer was replaced, so that nothing derived from its former contents may stay:
     /// master weights take its values even where rounding them would give these.
@@ -70,6 +81,7 @@ private:
         std::atomic<std::uint64_t> count{0};
         std::atomic<std::uint64_t> replacements{0};
         std::atomic<bool> temporary{false};
+        std::shared_ptr<state> whole{};
     };
     std::shared_ptr<state> state_;
 };

@@ -15,6 +15,7 @@
 #include <mp/nn/optim/option_checks.hpp>
 #include <mp/nn/optim/parameter.hpp>
 #include <mp/nn/optim/parameter_layout.hpp>
+#include <mp/nn/optim/split_master.hpp>
 #include <mp/nn/optim/weight_update.hpp>
 #include <mp/nn/scaling/gradient_writes.hpp>
 #include <mp/nn/scaling/unscale.hpp>
@@ -594,7 +595,7 @@ private:
                 std::fill_n(compensation_.data() + at, count, Master{});
             } else if (how_ == weight_update::kahan) {
                 // A compensation is at most half the spacing there, so that the sum with half of it rounds to the
-                // weight. Lower halves of split masters belong to whatever weight they stand beside.
+                // weight.
                 float sums[detail::update_block];
                 for (std::size_t j = 0; j < count; ++j) {
                     const float kept = static_cast<float>(compensation_[at + j]);
@@ -604,6 +605,11 @@ private:
                 detail::copy_block(static_cast<const float*>(sums), rounded, count);
                 for (std::size_t j = 0; j < count; ++j) {
                     if (!belongs(j)) compensation_[at + j] = Master{};
+                }
+            } else if constexpr (masters_can_split) {
+                for (std::size_t j = 0; j < count; ++j) {
+                    compensation_[at + j] = Master::from_bits(
+                        detail::low_half_beside(own[j].bits(), compensation_[at + j].bits()));
                 }
             }
         }

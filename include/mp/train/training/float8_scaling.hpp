@@ -99,7 +99,7 @@ public:
     /// Rounds the weights where they have changed, which begins an iteration.
     template <class Weight>
     void begin(cpu exec, matrix_view<const Weight> w, const buffer_version& version) {
-        if (!weights_.renew(w, version.count())) return;
+        if (!weights_.renew(w, count_of(version))) return;
         if constexpr (delayed) scales_->update(exec, scales_->iteration());
         quantise(exec, w, w_);
     }
@@ -151,7 +151,7 @@ public:
                  const buffer_version& version, matrix_view<Activation> y, std::span<const Weight> bias) {
         check_float8_operand("x", x, x.rows, "x.rows", w.columns, "w.columns");
         scales_->place(exec);
-        if (weights_.renew(version.count(), !executor_memory<Executor>::can_keep(exec))) {
+        if (weights_.renew(count_of(version), !executor_memory<Executor>::can_keep(exec))) {
             if constexpr (delayed) scales_->update(exec, scales_->iteration());
             quantise(exec, w, w_);
         }
@@ -195,6 +195,12 @@ public:
     }
 
 private:
+    /// The number that the codes of weights belong to: a delayed scale moves in every iteration, also where the
+    /// weights stay, so that they are rounded again.
+    [[nodiscard]] std::uint64_t count_of(const buffer_version& version) const {
+        return delayed ? scales_->iteration() : version.count();
+    }
+
     /// Those of a layer are neighbours in the store.
     static constexpr std::size_t operands = 3;
     template <class Format>

@@ -44,13 +44,14 @@ struct parameter_memory {
         std::size_t group;
         initializer initial;
         std::size_t offset;
-        buffer_version version{};
+        buffer_version version;
     };
     std::vector<entry> entries;
     std::size_t total = 0;
     tensor<Weight> weights;
     tensor<Gradient> gradients;
     bool built = false;
+    buffer_version version;  ///< of all weights
     tensor_scale_store scales;
     std::unique_ptr<const memory_copies> copies;  ///< where the memory is a device's
 
@@ -150,7 +151,7 @@ public:
         std::size_t group = 0;  ///< of the optimizer's, see mp::parameter
     };
 
-    parameter_store() : memory_(std::make_unique<memory>()) {}
+    parameter_store() : memory_(std::make_unique<memory>()) { memory_->scales.follow(memory_->version); }
 
     /// A matrix of weights. Zeros if nothing else is said.
     ///
@@ -307,9 +308,8 @@ private:
                                        "must be another one: there is a parameter of this name");
             }
         }
-        memory_->entries.push_back(
-            {std::move(name), rows, columns, is_vector, chosen.group, initial, memory_->total});
-        memory_->scales.follow(memory_->entries.back().version);
+        memory_->entries.push_back({std::move(name), rows, columns, is_vector, chosen.group, initial,
+                                    memory_->total, buffer_version::part_of(memory_->version)});
         constexpr std::size_t line = tensor<Weight>::alignment;  // elements: lines of every format
         memory_->total += (count + line - 1) / line * line;
         return {memory_.get(), memory_->entries.size() - 1};

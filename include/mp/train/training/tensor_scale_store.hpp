@@ -73,15 +73,11 @@ public:
         write(0, size());
     }
 
-    /// Adds weights whose writes tell iterations apart, see iteration().
-    void follow(const buffer_version& weights) { weights_.push_back(weights); }
+    /// Has the writes of these weights tell iterations apart, see iteration().
+    void follow(const buffer_version& weights) { weights_ = weights; }
     /// The number of writes of the weights that are followed: another one in every iteration, as steps advance the
     /// versions, skipped ones as well.
-    [[nodiscard]] std::uint64_t iteration() const {
-        std::uint64_t writes = 0;
-        for (const buffer_version& it : weights_) writes += it.count();
-        return writes;
-    }
+    [[nodiscard]] std::uint64_t iteration() const { return weights_.count(); }
 
     /// Ends the iteration before: all scales follow from their windows, which are rolled, as by
     /// amax_history::update(). `iteration` counts them; only the first call with a number does something, so that
@@ -151,7 +147,7 @@ private:
     }
 
     std::vector<entry> entries_;
-    std::vector<buffer_version> weights_;
+    buffer_version weights_;
     std::pair<std::uint64_t, bool> updated_{};
     bool begun_ = false;
     tensor<device_tensor_scale> scales_{};

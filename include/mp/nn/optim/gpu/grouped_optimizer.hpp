@@ -55,6 +55,26 @@ struct compensation_of_weight {
     }
 };
 
+/// Its lower half, likewise, element by element.
+struct low_half_kernel {
+    static constexpr int threads = 256;
+    const std::uint16_t* weights;
+    std::uint16_t* low_halves;
+    std::size_t count;
+
+    MP_ANY_EXECUTION_SPACE
+    template <class Thread>
+    MP_HOST_DEVICE void operator()(Thread thread) const {
+        const auto step = static_cast<std::size_t>(thread.blocks()) * threads;
+        auto i =
+            static_cast<std::size_t>(thread.block()) * threads + static_cast<std::size_t>(thread.index());
+        for (; i < count; i += step) {
+            const std::uint16_t low = thread.load(low_halves + i);
+            thread.store(low_halves + i, low_half_beside(thread.load(weights + i), low));
+        }
+    }
+};
+
 }}  // namespace mp::detail
 
 namespace mp { inline namespace MP_ISA_NAMESPACE {
@@ -289,6 +309,15 @@ private:
             detail::map_elements_by(function, exec_, detail::compensation_of_weight<Weight>{},
                                     row(it.compensation), weights,
                                     matrix_view<const Master>(row(it.compensation)));
+        } else if constexpr (sizeof(Master) == sizeof(std::uint16_t)) {
+            if (how() != weight_update::split || count == 0) return;
+            using kernel = detail::low_half_kernel;
+            const auto blocks = (count - 1) / kernel::threads + 1;
+            detail::launch(
+                function, exec_,
+                simt::launch_size{.blocks = (std::min)(blocks, std::ptrdiff_t{detail::most_blocks})},
+                kernel{reinterpret_cast<const std::uint16_t*>(it.weights.data()),
+                       reinterpret_cast<std::uint16_t*>(it.compensation.data()), it.weights.size()});
         }
     }
     void before_replay() override {
