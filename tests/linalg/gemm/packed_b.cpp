@@ -173,6 +173,25 @@ TEST_CASE("sizes that do not fit a packed B are refused with names and values") 
     CHECK(c == std::vector<float>(200, 2.0F));
 }
 
+TEST_CASE("a B whose writes are counted is not multiplied when it has been written") {
+    std::vector<float> b(20, 1.0F), c(15, 2.0F);
+    const std::vector<float> a(12, 1.0F);
+    const mp::buffer_version version;
+    const mp::packed_b<float> packed(mp::cpu{}, mp::row_major(b.data(), 4, 5), version);
+    const auto multiply = [&] {
+        mp::gemm(mp::cpu{}, 1.0F, mp::row_major(a.data(), 3, 4), packed, 0.0F, mp::row_major(c.data(), 3, 5));
+    };
+    multiply();
+    CHECK(c == std::vector<float>(15, 4.0F));
+    b[7] = 3.0F;
+    version.changed();
+    CHECK_FALSE(packed.is_current());
+    CHECK_THROWS_WITH_AS(multiply(),
+                         "mp::gemm: the matrix that b was packed of has been written since; pack it again",
+                         mp::state_error);
+    CHECK(c == std::vector<float>(15, 4.0F));
+}
+
 TEST_CASE("a workspace grows to what a product needs and then stays") {
     generator random(4);
     matrix<mp::half> a(100, 300, orders[0], 0);

@@ -250,10 +250,9 @@ namespace mp { inline namespace MP_ISA_NAMESPACE {
 ///
 /// Single arrays are {"x", x_values, dx_values}. The gradients may come from a run in another format, such as
 /// half, with the parameters rounded alike: report.norms_passed(1e-3). The loss is a function without
-/// arguments that reads the values where they lie, and returns a number; casts of weights that a region keeps
-/// must be told of changes (parameter_store::weights_changed()), which doubles never need. It is called twice
-/// to see that it is a function of the values (dropout must take the same seed each time), and twice for each
-/// element: options.samples makes that bearable for large models.
+/// arguments that reads the values where they lie, and returns a number. It is called twice to see that it is a
+/// function of the values (dropout must take the same seed each time), and twice for each element:
+/// options.samples makes that bearable for large models.
 ///
 /// Rounding makes an error of some 1e-11 |loss| in a difference, and truncation one of 1e-11 times the third
 /// derivative: a loss of about 1 has digits for tolerances from 1e-7 on. Near kinks, such as 0 of relu, the

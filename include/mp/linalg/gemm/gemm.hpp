@@ -5,6 +5,7 @@
 
 #include <mp/base/bits.hpp>
 #include <mp/base/parallel.hpp>
+#include <mp/error.hpp>
 #include <mp/executor.hpp>
 #include <mp/linalg/gemm/blocked_product.hpp>
 #include <mp/linalg/gemm/choose_kernel.hpp>
@@ -22,6 +23,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <string>
 #include <string_view>
 #include <type_traits>
 
@@ -185,6 +187,10 @@ void gemm_of_packed(cpu exec, float alpha, matrix_view<A> a, const packed_b<B>& 
     check_equal_sizes(function, "c.rows", c.rows, "a.rows", a.rows);
     check_equal_sizes(function, "c.columns", c.columns, "b.columns()", b.columns());
     check_no_overlap(function, extent_of(c), "a", extent_of(a));
+    if (!b.is_current()) {
+        throw_error(state_error(std::string(function) +
+                                ": the matrix that b was packed of has been written since; pack it again"));
+    }
     gemm_checked(exec, alpha, a, matrix_view<const B>{nullptr, b.rows(), b.columns(), b.columns()},
                  b.panels(), beta, c, epilogue, workspace);
 }
@@ -258,7 +264,7 @@ void gemm(cpu exec, float alpha, matrix_view<A> a, matrix_view<B> b, float beta,
 }
 
 /// Overload with a B that was packed before: see packed_b. The bits are those of the product with b as it
-/// was.
+/// was. Throws state_error where its writes are counted, and it has been written since.
 template <gemm_input A, gemm_input B, gemm_output C, gemm_epilogue Epilogue = identity_epilogue>
 void gemm(cpu exec, float alpha, matrix_view<A> a, const packed_b<B>& b, float beta, matrix_view<C> c,
           Epilogue epilogue = {}) {

@@ -3,6 +3,7 @@
 /// The right operand of many products, packed once.
 #pragma once
 
+#include <mp/base/buffer_version.hpp>
 #include <mp/base/container_size.hpp>
 #include <mp/base/parallel.hpp>
 #include <mp/base/view_extent.hpp>
@@ -15,6 +16,8 @@
 #include <mp/numbers/simd/processor.hpp>
 
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <string_view>
 #include <type_traits>
 
@@ -66,10 +69,18 @@ public:
         data_ = to;
     }
     packed_b(cpu exec, matrix_view<Value> b) : packed_b(exec, matrix_view<const Value>(b)) {}
+    /// Overload for a matrix whose writes are counted, such as weights that are trained: a product with panels that
+    /// are no longer those of the matrix throws state_error.
+    packed_b(cpu exec, matrix_view<const Value> b, const buffer_version& version) : packed_b(exec, b) {
+        version_ = version;
+        count_ = version.count();
+    }
 
     /// Rows and columns of the matrix that was packed.
     [[nodiscard]] std::ptrdiff_t rows() const noexcept { return rows_; }
     [[nodiscard]] std::ptrdiff_t columns() const noexcept { return columns_; }
+    /// Whether the matrix, where its writes are counted, has not been written since.
+    [[nodiscard]] bool is_current() const { return !version_.has_value() || version_->count() == count_; }
     /// Memory that it takes.
     [[nodiscard]] std::size_t size_bytes() const noexcept { return memory_.size(); }
 
@@ -85,9 +96,13 @@ private:
     std::ptrdiff_t panel_bytes_ = 0;
     gemm_workspace memory_;
     const std::byte* data_ = nullptr;
+    std::optional<buffer_version> version_{};
+    std::uint64_t count_ = 0;
 };
 
 template <class Value>
 packed_b(cpu, matrix_view<Value>) -> packed_b<std::remove_const_t<Value>>;
+template <class Value>
+packed_b(cpu, matrix_view<Value>, const buffer_version&) -> packed_b<std::remove_const_t<Value>>;
 
 }  // namespace mp

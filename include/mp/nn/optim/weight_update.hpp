@@ -41,7 +41,7 @@ enum class weight_update : unsigned char {
     /// gradients; nothing is lost and nothing stalls. Weights are the masters rounded to nearest, ties away
     /// from zero instead of to even, for which 16 more bits are too few; so a run whose gradients depend on
     /// the weights is as good as one with float masters, but not the same one. State in a reduced format is
-    /// rounded to nearest. A weight that is set from outside needs reload_master_weights.
+    /// rounded to nearest.
     split,
 };
 

@@ -18,8 +18,8 @@ namespace mp { inline namespace MP_ISA_NAMESPACE {
 /// Takes over the state of an optimizer of PyTorch, whose tensors lie in a file under "state.<i>.<name>", where
 /// i is the number of the parameter here and in torch's state_dict(): exp_avg, exp_avg_sq and step of AdamW and
 /// Adam for mp::adamw, momentum_buffer of SGD for mp::sgd. State is rounded to nearest to what the optimizer
-/// keeps. A parameter of which the file has none begins anew. Weights and options are not touched: read the
-/// weights before, and call reload_master_weights.
+/// keeps. A parameter of which the file has none begins anew. Weights and options are not touched:
+/// masters follow weights that are read by mutable_values() of their tensors.
 ///
 ///     # Python: save_file({f"state.{i}.{k}": torch.as_tensor(v, dtype=torch.float32).contiguous()
 ///     #                    for i, s in optimizer.state_dict()["state"].items()
