@@ -31,6 +31,9 @@ TEST_CASE("a parameter that is not used stays where it is, and masters follow we
         gpu_test::training_step::check_unused(device.exec(), captured);
         gpu_test::training_step::check_written_weights(device.exec(), captured);
     }
+    for (const auto how : {mp::weight_update::kahan, mp::weight_update::split}) {
+        gpu_test::training_step::check_written_without_masters(device.exec(), how);
+    }
 }
 
 TEST_CASE("a graph is updated where its launches are the same, and made anew where they are not") {

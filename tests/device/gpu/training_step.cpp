@@ -44,6 +44,9 @@ TEST_CASE("a parameter that is not used stays where it is, and masters follow we
         gpu_test::training_step::check_unused(simulated{.recorder = &recorder}, captured);
         gpu_test::training_step::check_written_weights(simulated{.recorder = &recorder}, captured);
     }
+    for (const auto how : {mp::weight_update::kahan, mp::weight_update::split}) {
+        gpu_test::training_step::check_written_without_masters(simulated{}, how);
+    }
 }
 
 TEST_CASE("dropout drops other elements when the number in memory is another one") {

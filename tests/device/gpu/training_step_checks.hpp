@@ -273,4 +273,49 @@ void check_written_weights(const Executor& exec, bool captured) {
     CHECK(device.it.norms.parameters(exec)[0].version.count() == count + 2);
 }
 
+/// Compensations and lower halves of masters follow weights that were written, with the bits of the CPU.
+template <class Executor>
+void check_written_without_masters(const Executor& exec, mp::weight_update how) {
+    using mp::bfloat16;
+    const mp::adamw_options options{.learning_rate = 1e-3, .weight_decay = 0, .low_precision_update = how};
+    mp::parameter_store<bfloat16> host, device;
+    for (auto* const store : {&host, &device}) store->add_vector("w", 1000, mp::initializers::normal(0.1));
+    host.build(1);
+    device.build(exec, 1);
+    mp::adamw<bfloat16, bfloat16, bfloat16, float> of_host(host.parameters(), options);
+    mp::gpu_adamw<Executor, bfloat16, bfloat16, bfloat16, float> of_device(exec, device.parameters(exec),
+                                                                           options);
+    mp::gpu_loss_scaler scaler(exec, mp::static_policy{.initial_scale = 1.0F});
+    const auto step = [&](std::uint64_t number) {
+        std::mt19937_64 random(number);
+        std::normal_distribution<float> normal;
+        for (bfloat16& g : host.gradients()) g = bfloat16(normal(random));
+        using memory = mp::detail::executor_memory<Executor>;
+        memory::copy_to_device(exec, device.gradients().data(), host.gradients().data(),
+                               host.gradients().size_bytes());
+        of_host.step();
+        scaler.step(of_device);
+        scaler.update();
+    };
+    const auto check = [&] {
+        CHECK(same_bits_on<bfloat16>(exec, device.weights(), host.weights()));
+        CHECK(same_bits_on<bfloat16>(exec, of_device.arrays(0).compensation, of_host.weight_compensation(0)));
+    };
+    for (std::uint64_t number = 0; number < 6; ++number) {
+        step(number);
+        check();
+        const bool all = number == 3;
+        const std::span<bfloat16> to = all ? host.replace_weights() : host.mutable_weights();
+        // Larger ones, smaller ones and zeros beside every kind of rest.
+        for (std::size_t i = 0; i < 300; ++i)
+            to[3 * i] = bfloat16(i % 3 == 0 ? 0.0F : i % 3 == 1 ? 1e-6F : 3.0F);
+        const std::span<bfloat16> on_gpu = all ? device.replace_weights() : device.mutable_weights();
+        mp::detail::executor_memory<Executor>::copy_to_device(exec, on_gpu.data(), to.data(),
+                                                              to.size_bytes());
+        of_device.follow_weights();
+        of_host.follow_weights();
+        check();
+    }
+}
+
 }  // namespace gpu_test::training_step

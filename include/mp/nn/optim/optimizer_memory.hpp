@@ -4,6 +4,7 @@
 #pragma once
 
 #include <mp/base/array_share.hpp>
+#include <mp/base/bits.hpp>
 #include <mp/base/buffer_version.hpp>
 #include <mp/base/instruction_set.hpp>
 #include <mp/base/parallel.hpp>
@@ -96,8 +97,8 @@ public:
 
     /// The weights in the precision in which they are trained: the master copy, or the weights themselves.
     [[nodiscard]] std::span<const Master> master_weights(std::size_t index) const {
-        follow_weights();
         const parameter_type& it = at("mp::optimizer_base::master_weights", index);
+        follow_weights(index);
         if constexpr (has_master_copy) {
             return std::span<const Master>(masters_).subspan(layout_.offset(index), it.weights.size());
         } else {
@@ -128,8 +129,8 @@ public:
     /// What rounding has taken away from each weight of a parameter so far, with weight_update::kahan. With
     /// weight_update::split the lower halves of the masters, as codes. Else empty.
     [[nodiscard]] std::span<const Master> weight_compensation(std::size_t index) const {
-        follow_weights();
         const std::size_t size = at("mp::optimizer_base::weight_compensation", index).weights.size();
+        follow_weights(index);
         if (compensation_.empty()) return {};
         return std::span<const Master>(compensation_).subspan(layout_.offset(index), size);
     }
@@ -141,12 +142,7 @@ public:
     /// State such as momentum stays. Steps, checkpoints and what reads masters call it, so that reading them is
     /// not for several threads until one has called it; without a write it costs one comparison a parameter.
     void follow_weights() const {
-        for (std::size_t i = 0; i < parameters_.size(); ++i) {
-            const detail::followed_version now(parameters_[i].version);
-            if (now == followed_[i]) continue;
-            rebuild_masters(i, now.replacements != followed_[i].replacements);
-            followed_[i] = now;
-        }
+        for (std::size_t i = 0; i < parameters_.size(); ++i) follow_weights(i);
     }
 
     /// Throws state_error unless the weights are those of the run, see buffer_version::is_temporary().
@@ -567,10 +563,19 @@ protected:
     detail::pending_factors pending_;  // or are the parameters' own times these
 
 private:
+    void follow_weights(std::size_t index) const {
+        const detail::followed_version now(parameters_[index].version);
+        if (now == followed_[index]) return;
+        rebuild_masters(index, now.replacements != followed_[index].replacements);
+        followed_[index] = now;
+    }
+
     template <class Value>
     static bool has_nonzero(std::span<Value> values) noexcept {
-        return std::any_of(values.begin(), values.end(),
-                           [](auto value) { return !(static_cast<float>(value) == 0.0F); });
+        // By bits: comparisons take subnormal numbers for zero where the caller's modes or options say so.
+        return std::any_of(values.begin(), values.end(), [](auto value) {
+            return detail::bit_cast<std::uint32_t>(static_cast<float>(value)) << 1 != 0;
+        });
     }
 
     /// Sets the masters and compensations of a parameter from its weights: all, or those that do not belong to them.

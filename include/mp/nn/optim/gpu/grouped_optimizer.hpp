@@ -313,11 +313,10 @@ private:
             if (how() != weight_update::split || count == 0) return;
             using kernel = detail::low_half_kernel;
             const auto blocks = (count - 1) / kernel::threads + 1;
-            detail::launch(
-                function, exec_,
-                simt::launch_size{.blocks = (std::min)(blocks, std::ptrdiff_t{detail::most_blocks})},
-                kernel{reinterpret_cast<const std::uint16_t*>(it.weights.data()),
-                       reinterpret_cast<std::uint16_t*>(it.compensation.data()), it.weights.size()});
+            launch(function, exec_,
+                   simt::launch_size{.blocks = (std::min)(blocks, std::ptrdiff_t{detail::most_blocks})},
+                   kernel{reinterpret_cast<const std::uint16_t*>(it.weights.data()),
+                          reinterpret_cast<std::uint16_t*>(it.compensation.data()), it.weights.size()});
         }
     }
     void before_replay() override {

@@ -3,6 +3,7 @@
 /// Parameters that take part in a step on a GPU.
 #pragma once
 
+#include <mp/base/bits.hpp>
 #include <mp/config.hpp>
 #include <mp/device/gpu/chunks.hpp>
 #include <mp/device/gpu/tensor_list.hpp>
@@ -51,8 +52,10 @@ struct find_used_work {
                                                     std::size_t /*index*/, const operands<Count>& gradient,
                                                     int) {
             bool found = tensor.arrays.known;
-            for (int i = 0; i < Count; ++i)
-                found = found || !(static_cast<float>(gradient.values[i]) == 0.0F);
+            // By bits: with -ftz=true comparisons take subnormal numbers for zero.
+            for (int i = 0; i < Count; ++i) {
+                found = found || bit_cast<std::uint32_t>(static_cast<float>(gradient.values[i])) << 1 != 0;
+            }
             if (!found || reported == tensor.number) return;
             thread.atomic_or(used + tensor.number, 1U);
             reported = tensor.number;
