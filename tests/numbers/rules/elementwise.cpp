@@ -192,4 +192,54 @@ TEST_CASE("arrays of every length have the bits of one number at a time, for eve
     }
 }
 
+TEST_CASE("averages of every length follow their recurrence, with the same bits for every instruction set") {
+    const std::vector<float> start = numbers(130, 9);
+    const std::vector<float> x = numbers(130, 10);
+    for (const float taken : {0.0F, 0x1p-24F, 0.1F, 0.5F, 0.75F, 1.0F}) {
+        std::vector<float> expected_high, expected_low;
+        for (const mp::instruction_set isa : {mp::instruction_set::portable, mp::instruction_set::neon,
+                                              mp::instruction_set::avx2, mp::instruction_set::avx512}) {
+            if (!mp::includes(mp::best_instruction_set(), isa)) continue;
+            CAPTURE(static_cast<int>(isa));
+            for (const std::size_t count : {130, 129, 67, 16, 3, 1}) {
+                std::vector<float> high = start, low(start.size());
+                average_floats(isa, count, high.data(), low.data(), x.data(), taken, 1 - taken);
+                std::size_t different = 0;
+                for (std::size_t i = 0; i < count; ++i) {
+                    const double a = start[i];
+                    const double b = x[i];
+                    if (!std::isfinite(a) || !std::isfinite(b) || std::isinf(start[i] - x[i])) continue;
+                    const double right = a + static_cast<double>(taken) * (b - a);
+                    const double found = static_cast<double>(high[i]) + static_cast<double>(low[i]);
+                    const double bound = 0x1p-22 * static_cast<double>(taken) * std::fabs(b - a) +
+                                         0x1p-47 * std::max(std::fabs(a), std::fabs(b)) + 0x1p-148;
+                    different +=
+                        std::fabs(found - right) <= bound && (taken != 1 || high[i] == x[i]) ? 0U : 1U;
+                }
+                CHECK(different == 0);
+                CHECK(std::equal(high.begin() + static_cast<std::ptrdiff_t>(count), high.end(),
+                                 start.begin() + static_cast<std::ptrdiff_t>(count), [](float a, float b) {
+                                     return std::bit_cast<std::uint32_t>(a) ==
+                                            std::bit_cast<std::uint32_t>(b);
+                                 }));
+                if (count != 130) continue;
+                if (isa == mp::instruction_set::portable) {
+                    expected_high = high;
+                    expected_low = low;
+                }
+                for (std::size_t i = 0; i < count; ++i) {
+                    if (!std::isfinite(expected_low[i])) continue;
+                    different += std::bit_cast<std::uint32_t>(high[i]) ==
+                                             std::bit_cast<std::uint32_t>(expected_high[i]) &&
+                                         std::bit_cast<std::uint32_t>(low[i]) ==
+                                             std::bit_cast<std::uint32_t>(expected_low[i])
+                                     ? 0U
+                                     : 1U;
+                }
+                CHECK(different == 0);
+            }
+        }
+    }
+}
+
 }  // namespace

@@ -362,13 +362,51 @@ TEST_CASE("means of a checkpoint of version 1 are divided by their bias, and tho
     // Written again it is of the present version, and nothing is divided.
     const test_folder folder;
     mp::save_checkpoint(folder.file("again"), [&](auto& visitor) { run.visit(visitor); });
-    CHECK(mp::tensor_file(folder.file("again")).metadata().at("mp.checkpoint") == "2");
+    CHECK(mp::tensor_file(folder.file("again")).metadata().at("mp.checkpoint") == "3");
     whole_run again;
     mp::load_checkpoint(folder.file("again"), [&](auto& visitor) { again.visit(visitor); });
     for (std::size_t i = 0; i < 5; ++i) {
         CHECK(again.adamw.gradient_mean(0)[i].bits() == run.adamw.gradient_mean(0)[i].bits());
         CHECK(again.adamw.gradient_mean_square(0)[i].bits() == run.adamw.gradient_mean_square(0)[i].bits());
     }
+}
+
+TEST_CASE(
+    "an average of a checkpoint of version 2 has no remainders, one of the present version keeps them") {
+    const char* const path = MP_SOURCE_DIR "/tests/data/checkpoint_version_2.safetensors";
+    CHECK(mp::tensor_file(path).metadata().at("mp.checkpoint") == "2");
+    std::vector<float> w(3, 5.0F), dw{0.1F, -0.3F, 0.7F};
+    mp::sgd<float> optimizer({{"w", w, dw}}, {.learning_rate = 0.5});
+    mp::weight_average average(optimizer, {.decay = 0.75});
+    const auto any_remainder = [&] {
+        return std::ranges::any_of(average.remainders(), [](float low) { return low != 0.0F; });
+    };
+    const auto everything = [&](auto& visit) {
+        visit("optimizer", optimizer);
+        visit("average", average);
+    };
+    optimizer.step();
+    average.update();
+    CHECK(any_remainder());
+    mp::load_checkpoint(path, everything);
+    CHECK(average.update_count() == 5);
+    CHECK(std::ranges::equal(average.values(),
+                             std::vector<float>{0x1.ba9332p-1F, -0x1.4bee64p+1F, -0x1.65f998p-1F}));
+    CHECK(!any_remainder());
+
+    const test_folder folder;
+    optimizer.step();
+    average.update();
+    CHECK(any_remainder());
+    const std::vector<float> values(average.values().begin(), average.values().end());
+    const std::vector<float> remainders(average.remainders().begin(), average.remainders().end());
+    mp::save_checkpoint(folder.file("x"), everything);
+    average.update();
+    average.update();
+    CHECK(!std::ranges::equal(average.remainders(), remainders));
+    mp::load_checkpoint(folder.file("x"), everything);
+    CHECK(std::ranges::equal(average.values(), values));
+    CHECK(std::ranges::equal(average.remainders(), remainders));
 }
 
 TEST_CASE("a run is saved between iterations") {

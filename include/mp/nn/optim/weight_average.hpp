@@ -39,8 +39,12 @@ struct weight_average_options {
 
 namespace mp { inline namespace MP_ISA_NAMESPACE {
 
-/// average = decay * average + (1 - decay) * weights in float, of the master weights of an optimizer; at
-/// first the weights as they are.
+/// Exponential average of the master weights of an optimizer: average += (1 - decay) (weights - average),
+/// starting at the weights as they are.
+///
+/// The average is kept in two floats, 48 bits: a single one stops short of the weights once
+/// (1 - decay) (weights - average) is below half of its last place, for decay = 0.9999 at 1.99907 instead
+/// of 2. values() is the average rounded to float.
 ///
 ///     mp::weight_average average(optimizer, {.decay = 0.999});
 ///     if (scaler.step(optimizer)) average.update();
@@ -64,6 +68,7 @@ public:
         detail::require_fraction("mp::weight_average", "decay", options.decay);
         for (const auto& it : optimizer.parameters()) layout_.add(it.weights.size());
         values_.resize(layout_.total());
+        remainders_.resize(layout_.total());
         optimizer.require_lasting_weights("mp::weight_average");
         optimizer.follow_weights();
         for_each_block([&](std::size_t i, std::size_t first, std::size_t count, float* to) {
@@ -83,13 +88,14 @@ public:
             const auto t = static_cast<double>(updates_);
             decay = (std::min)(decay, detail::double_divide(1.0 + t, 10.0 + t));
         }
-        const auto left = static_cast<float>(decay);
         const auto taken = static_cast<float>(detail::double_subtract(1.0, decay));
+        const auto left = static_cast<float>(decay);
         const instruction_set isa = detail::isa_of("mp::weight_average", exec_);
         for_each_block([&](std::size_t i, std::size_t first, std::size_t count, float* to) {
             float room[block];
             const float* const weights = masters(i, first, count, room);
-            detail::scale_and_add_floats(isa, count, to, to, left, weights, taken);
+            detail::average_floats(isa, count, to, remainders_.data() + (to - values_.data()), weights, taken,
+                                   left);
         });
         ++updates_;
     }
@@ -102,22 +108,25 @@ public:
     [[nodiscard]] const weight_average_options& options() const noexcept { return options_; }
     [[nodiscard]] std::uint64_t update_count() const noexcept { return updates_; }
 
-    /// Continues a run: sets the average of all parameters, one after the other, and the number of updates.
+    /// Continues a run: sets values(), remainders() and the number of updates. Without remainders the averages
+    /// are the values.
     ///
-    /// \throws argument_error  the number of values is another; nothing has changed
-    void restore(std::span<const float> values, std::uint64_t updates) {
-        if (values.size() != values_.size()) {
-            detail::throw_argument(
-                "mp::weight_average::restore", "values.size()", values.size(),
-                "must be the number of weights, which is " + detail::error_text(values_.size()));
-        }
+    /// \throws argument_error  the number of values or remainders is another; nothing has changed
+    void restore(std::span<const float> values, std::span<const float> remainders, std::uint64_t updates) {
+        require_size("values.size()", values.size());
+        if (!remainders.empty()) require_size("remainders.size()", remainders.size());
         std::copy(values.begin(), values.end(), values_.begin());
+        const auto end = std::copy(remainders.begin(), remainders.end(), remainders_.begin());
+        std::fill(end, remainders_.end(), 0.0F);
         updates_ = updates;
     }
-    /// The averages of all parameters, one after the other.
+    void restore(std::span<const float> values, std::uint64_t updates) { restore(values, {}, updates); }
+    /// The averages of all parameters, one after the other, rounded to float.
     [[nodiscard]] std::span<const float> values() const noexcept { return values_; }
+    /// The averages minus values(), rounded to float.
+    [[nodiscard]] std::span<const float> remainders() const noexcept { return remainders_; }
 
-    /// For mp::save_checkpoint and mp::load_checkpoint.
+    /// For mp::save_checkpoint and mp::load_checkpoint. Checkpoints before version 3 have no remainders.
     ///
     /// \throws state_error  the average is applied
     template <class Visitor>
@@ -129,6 +138,13 @@ public:
         }
         visitor("values", values_);
         visitor("updates", updates_);
+        if constexpr (Visitor::loads && requires { visitor.version(); }) {
+            if (visitor.version() < 3) {
+                if (visitor.applies()) std::fill(remainders_.begin(), remainders_.end(), 0.0F);
+                return;
+            }
+        }
+        visitor("remainders", remainders_);
     }
 
     /// While it lives, the weights are the average's: they are neither trained nor saved in a checkpoint meanwhile,
@@ -153,6 +169,12 @@ public:
 private:
     static constexpr std::size_t block = 256;
 
+    void require_size(std::string_view name, std::size_t size) const {
+        if (size == values_.size()) return;
+        detail::throw_argument(
+            "mp::weight_average::restore", name, size,
+            "must be the number of weights, which is " + detail::error_text(values_.size()));
+    }
     [[nodiscard]] std::size_t size(std::size_t index) const {
         return optimizer_.parameters()[index].weights.size();
     }
@@ -221,6 +243,7 @@ private:
     weight_average_options options_;
     detail::parameter_layout layout_;
     std::vector<float> values_;
+    std::vector<float> remainders_;
     std::vector<Weight> own_;  // while the average is applied
     std::uint64_t updates_ = 0;
     bool is_applied_ = false;

@@ -115,4 +115,12 @@ inline void scale_and_add_floats(instruction_set isa, std::size_t count, float* 
     kernel(count, to, x, a, y, b);
 }
 
+/// Moves averages, each the sum of high[i] and low[i], toward x[i] by the fraction `taken` = 1 - `left` of the
+/// distance.
+inline void average_floats(instruction_set isa, std::size_t count, float* high, float* low, const float* x,
+                           float taken, float left) {
+    const auto kernel = MP_SELECT_TARGET(isa, &portable_vectors::average_arrays, average_arrays);
+    kernel(count, high, low, x, taken, left);
+}
+
 }}  // namespace mp::detail

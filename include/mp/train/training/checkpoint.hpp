@@ -33,9 +33,9 @@
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 inline constexpr std::string_view checkpoint_version_key = "mp.checkpoint";
-/// In version 1, means of AdamW and LAMB in reduced formats were not divided by their bias.
-inline constexpr std::string_view checkpoint_version = "2";
-inline constexpr std::string_view older_checkpoint_version = "1";
+/// Version of a checkpoint, one digit. In version 1, means of AdamW and LAMB in reduced formats were not divided
+/// by their bias; up to version 2, averages of weights had no remainders.
+inline constexpr std::string_view checkpoint_version = "3";
 inline constexpr std::string_view checkpoint_checksum_key = "mp.checksum";
 
 template <class Thing>
@@ -269,10 +269,10 @@ public:
     /// its own, and nothing has changed then.
     enum class pass : std::uint8_t { check, load_texts, load_arrays };
     pass present = pass::check;
-    /// Of the file.
+    /// Returns the version of the file.
     [[nodiscard]] int version() const {
         const auto found = file_.metadata().find(checkpoint_version_key);
-        return found != file_.metadata().end() && found->second == older_checkpoint_version ? 1 : 2;
+        return (found != file_.metadata().end() ? found->second : checkpoint_version)[0] - '0';
     }
     /// Whether arrays are set now.
     [[nodiscard]] bool applies() const { return present == pass::load_arrays; }
@@ -361,7 +361,7 @@ inline void require_checkpoint(const tensor_file& file, std::span<const std::byt
     if (version == file.metadata().end() || found == file.metadata().end()) {
         throw_file(file.path(), "is no checkpoint");
     }
-    if (version->second != checkpoint_version && version->second != older_checkpoint_version) {
+    if (version->second.size() != 1 || version->second < "1" || version->second > checkpoint_version) {
         throw_file(file.path(), "is a checkpoint of version " + quoted_excerpt(version->second) +
                                     ", and this library reads versions up to " +
                                     std::string(checkpoint_version));
