@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
+#include <limits>
 #include <random>
 #include <span>
 #include <vector>
@@ -86,7 +87,7 @@ TEST_CASE("rows and sums of rows have the CPU's bits, in every layout, format an
 }
 
 /// Many indices, and tables whose rows have two and three digits in the sort.
-TEST_CASE("many indices are summed in their order") {
+TEST_CASE("sums of many indices are exact ones, rounded") {
     for (const std::ptrdiff_t rows : {255, 256, 1000, 70000}) {
         CAPTURE(rows);
         constexpr std::ptrdiff_t count = 5000;
@@ -94,17 +95,37 @@ TEST_CASE("many indices are summed in their order") {
         matrix<float> dy(count, 1);
         dy.randomize(1, 100.0F);
         // The definition, without the library.
-        std::vector<float> expected(static_cast<std::size_t>(rows));
+        std::vector<double> sum(static_cast<std::size_t>(rows));
         for (std::ptrdiff_t i = 0; i < count; ++i) {
-            volatile float& sum = expected[static_cast<std::size_t>(indices[static_cast<std::size_t>(i)])];
-            sum = sum + dy.view(i, 0);
+            sum[static_cast<std::size_t>(indices[static_cast<std::size_t>(i)])] +=
+                static_cast<double>(dy.view(i, 0));
         }
+        const std::vector<float> expected(sum.begin(), sum.end());
         std::vector<float> sums(static_cast<std::size_t>(rows), 3.0F);
         workspace room(embedding_backward_workspace(count));
         const auto seed = static_cast<std::uint64_t>(rows + 2);  // that of the first is watched
         mp::ops::embedding_backward(room.on({.seed = seed}), indices, dy.view,
                                     mp::row_major(sums.data(), rows, 1));
         CHECK(sums == expected);
+    }
+}
+
+TEST_CASE("a sum does not stop at 2^24, nor at infinity") {
+    constexpr std::ptrdiff_t count = 100;
+    matrix<float> dy(count, 2), dtable(1, 2);
+    for (std::ptrdiff_t i = 0; i < count; ++i) {
+        dy.view(i, 0) = i == 0 ? 0x1p24F : 1.0F;
+        dy.view(i, 1) = i == 0 ? std::numeric_limits<float>::infinity() : 1.0F;
+    }
+    for (const bool adds : {false, true}) {
+        dtable.view(0, 0) = 3.0F;
+        dtable.view(0, 1) = 3.0F;
+        workspace room(embedding_backward_workspace(count));
+        mp::ops::embedding_backward(room.on(), std::vector<int>(count, 0), dy.view,
+                                    add_to(dtable.view, adds));
+        // The sum rounds to 2^24 + 100, and with 3 to 2^24 + 104.
+        CHECK(dtable.view(0, 0) == 0x1p24F + (adds ? 104.0F : 100.0F));
+        CHECK(dtable.view(0, 1) == std::numeric_limits<float>::infinity());
     }
 }
 

@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <random>
 #include <span>
 #include <string>
 #include <vector>
@@ -59,13 +60,13 @@ void check_embedding(storage_order order) {
     all_right = true;
     for (std::ptrdiff_t r = 0; r < 6; ++r) {
         for (std::ptrdiff_t c = 0; c < 10; ++c) {
-            float sum = 0;
+            double sum = 0;
             for (std::ptrdiff_t i = 0; i < 7; ++i) {
                 if (r != 0 && indices[static_cast<std::size_t>(i)] == r)
-                    sum += static_cast<float>(dy.view(i, c));
+                    sum += static_cast<double>(dy.view(i, c));
             }
             all_right = all_right && mp::detail::bits_of(dtable.view(r, c)) ==
-                                         mp::detail::bits_of(mp::round_to<Table>(sum));
+                                         mp::detail::bits_of(mp::round_to<Table>(static_cast<float>(sum)));
         }
     }
     CHECK(all_right);
@@ -125,18 +126,68 @@ TEST_CASE("rows that do not occur and the padding row get zeros") {
     CHECK(dtable.elements == std::vector<half>(6, half(0)));
 }
 
-TEST_CASE("the gradient of a frequent row is a float sum in the order of the indices, rounded once") {
-    // In half the sum would stop at 2048; in float it is 4097, and rounds to 4096.
+TEST_CASE("the gradient of a frequent row is the exact sum rounded, as of all long sums") {
+    // In half the sum would stop at 2048; it is 4097, and rounds to 4096.
     matrix<half> dy(4097, 1), dtable(2, 1);
     dy.fill([](auto, auto) { return half(1); });
     mp::ops::embedding_backward(mp::cpu{}, std::vector<int>(4097, 1), dy.view, dtable.view);
     CHECK(dtable.view(1, 0) == half(4096));
-    // 2^24 + 1 + 1 - 2^24 is 0 in float in this order; another order would give 1 or 2.
+    // 2^24 + 1 + 1 - 2^24 is 0 in float, also where 2^24 is what is added to.
     matrix<float> steps(4, 1), sum(1, 1);
     const float values[4] = {0x1p24F, 1, 1, -0x1p24F};
     steps.fill([&](auto r, auto) { return values[r]; });
     mp::ops::embedding_backward(mp::cpu{}, std::vector<int>(4, 0), steps.view, sum.view);
-    CHECK(sum.view(0, 0) == 0.0F);
+    CHECK(sum.view(0, 0) == 2.0F);
+    sum.view(0, 0) = 0x1p24F;
+    mp::ops::embedding_backward(mp::cpu{}, std::vector<int>(3, 0), steps.view.block(1, 0, 3, 1),
+                                mp::ops::add_to(sum.view));
+    CHECK(sum.view(0, 0) == 2.0F);
+    // Infinities stay what they are, however many terms follow.
+    matrix<float> infinite(40, 2), row(1, 2);
+    infinite.fill([](auto r, auto c) {
+        return r == 3 || (r == 5 && c == 1) ? (r == 3 ? 1.0F : -1.0F) * std::numeric_limits<float>::infinity()
+                                            : 1.0F;
+    });
+    mp::ops::embedding_backward(mp::cpu{}, std::vector<int>(40, 0), infinite.view, row.view);
+    CHECK(row.view(0, 0) == std::numeric_limits<float>::infinity());
+    CHECK(std::isnan(row.view(0, 1)));
+}
+
+TEST_CASE("sums of 1e5 terms of all magnitudes are good to a unit in the last place") {
+    const std::ptrdiff_t count = 100000;
+    matrix<float> dy(count, 3), dtable(2, 3);
+    std::mt19937 random(7);
+    // Positive terms, terms of both signs, and a large one that is taken away at the end.
+    dy.fill([&](auto r, auto c) {
+        const auto x = static_cast<float>(random() >> 8);
+        if (c == 2 && (r == 0 || r == count - 1)) return r == 0 ? 0x1p60F : -0x1p60F;
+        if (c == 2) return x * 0x1p8F;
+        return std::ldexp(c == 1 && random() % 2 == 0 ? -x : x, -static_cast<int>(random() % 40));
+    });
+    std::vector<int> indices(static_cast<std::size_t>(count));
+    for (std::size_t i = 0; i < indices.size(); ++i) indices[i] = i % 7 == 3 ? 0 : 1;
+    indices.back() = indices.front();
+    mp::ops::embedding_backward(mp::cpu{}, indices, dy.view, dtable.view);
+    for (std::ptrdiff_t c = 0; c < 3; ++c) {
+        CAPTURE(c);
+        long double sum = 0, magnitudes = 0;
+        for (std::ptrdiff_t i = 0; i < count; ++i) {
+            if (indices[static_cast<std::size_t>(i)] != 1) continue;
+            sum += dy.view(i, c);
+            magnitudes += std::fabs(dy.view(i, c));
+        }
+        const auto found = static_cast<long double>(dtable.view(1, c));
+        CHECK(std::fabs(found - sum) <= 0x1p-24L * std::fabs(sum) + 0x1p-45L * magnitudes);
+    }
+}
+
+TEST_CASE("2e7 ones are 2e7") {
+    constexpr std::size_t count = 20'000'000;
+    const std::vector<std::uint8_t> indices(count, 1);
+    const std::vector<mp::float8_e4m3fn> dy(count, mp::float8_e4m3fn(1));
+    matrix<float> dtable(2, 1);
+    mp::ops::embedding_backward(mp::cpu{}, indices, mp::row_major(dy.data(), count, 1), dtable.view);
+    CHECK(dtable.view(1, 0) == 2e7F);
 }
 
 TEST_CASE("autocast leaves embedding in the formats of its arguments") {

@@ -101,6 +101,17 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE float multiply_and_saturate(float x, float scale
         .value;
 }
 
+/// Adds arrays to sums of two floats each, see float_float.hpp.
+inline void add_floats_to_pairs(instruction_set isa, std::size_t count, float* high, float* low,
+                                const float* x) {
+    const auto kernel = MP_SELECT_TARGET(isa, &portable_vectors::add_floats_to_pairs, add_floats_to_pairs);
+    kernel(count, high, low, x);
+}
+inline void normalize_pairs(instruction_set isa, std::size_t count, float* high, float* low) {
+    const auto kernel = MP_SELECT_TARGET(isa, &portable_vectors::normalize_pairs, normalize_pairs);
+    kernel(count, high, low);
+}
+
 /// sums[i] += x[i] for arrays.
 inline void add_floats_to_doubles(instruction_set isa, std::size_t count, double* sums, const float* x) {
     const auto kernel =

@@ -211,6 +211,43 @@ inline void average_arrays(std::size_t count, float* high, float* low, const flo
     store_partial(low + i, l, rest);
 }
 
+/// high[i] + low[i] += x[i], see float_float.hpp.
+inline void add_floats_to_pairs(std::size_t count, float* high, float* low, const float* x) {
+    std::size_t i = 0;
+    for (; i + lanes <= count; i += lanes) {
+        vec<float> h = load(high + i);
+        vec<float> l = load(low + i);
+        add_to_pair(h, l, load(x + i));
+        store(high + i, h);
+        store(low + i, l);
+    }
+    if (i == count) return;
+    const std::size_t rest = count - i;
+    vec<float> h = load_partial(high + i, rest);
+    vec<float> l = load_partial(low + i, rest);
+    add_to_pair(h, l, load_partial(x + i, rest));
+    store_partial(high + i, h, rest);
+    store_partial(low + i, l, rest);
+}
+/// Rounds high[i] + low[i] to high[i], and the error to low[i].
+inline void normalize_pairs(std::size_t count, float* high, float* low) {
+    std::size_t i = 0;
+    for (; i + lanes <= count; i += lanes) {
+        vec<float> h = load(high + i);
+        vec<float> l = load(low + i);
+        normalize_pair(h, l);
+        store(high + i, h);
+        store(low + i, l);
+    }
+    if (i == count) return;
+    const std::size_t rest = count - i;
+    vec<float> h = load_partial(high + i, rest);
+    vec<float> l = load_partial(low + i, rest);
+    normalize_pair(h, l);
+    store_partial(high + i, h, rest);
+    store_partial(low + i, l, rest);
+}
+
 /// sums[i] += x[i].
 inline void add_floats_to_doubles(std::size_t count, double* sums, const float* x) {
     std::size_t i = 0;

@@ -31,6 +31,20 @@ struct two_sum {
     }
 };
 
+/// Adds x to the sum high + low, whose errors are collected in low. Where high is infinite or NaN, low has no meaning.
+MP_HOST_DEVICE MP_ALWAYS_INLINE void add_to_pair(vec<float>& high, vec<float>& low, vec<float> x) {
+    const two_sum exact(high, x);
+    high = exact.sum;
+    low = add(low, exact.error);
+}
+/// Rounds the sum to `high`; `low` becomes the error.
+MP_HOST_DEVICE MP_ALWAYS_INLINE void normalize_pair(vec<float>& high, vec<float>& low) {
+    const two_sum exact(high, low);
+    const auto non_finite = (as_uint32(high) & 0x7F80'0000U) == 0x7F80'0000U;
+    high = select(non_finite, high, exact.sum);
+    low = select(non_finite, broadcast(0.0F), exact.error);
+}
+
 /// Adding 1.5 2^23 leaves no place for a fraction: the sum is rounded to an integer, which is its low bits.
 /// So n is found with 60 beside it, for the exponent of 2^(n + 60).
 inline constexpr float to_integer = 0x1.8p+23F;

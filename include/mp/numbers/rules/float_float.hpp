@@ -52,6 +52,19 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE float_float operator+(float_float a, float_float
     return {sum.high, float_add(float_add(a.low, b.low), sum.low)};
 }
 
+/// Terms of a long sum after which it is normalized.
+inline constexpr int pair_terms = 16;
+
+/// The same sum with `high` rounded and `low` its error. Long sums are normalized after every pair_terms terms:
+/// after n additions they differ from the exact sum by 2^-24 of it and n 2^-45 times the sum of the magnitudes,
+/// however large n is, since what `low` collects in between is below 2^-20 of the largest partial sum.
+MP_HOST_DEVICE MP_ALWAYS_INLINE float_float normalized(float_float sum) {
+    auto high = single_lane::broadcast(sum.high);
+    auto low = single_lane::broadcast(sum.low);
+    single_lane::normalize_pair(high, low);
+    return {high.value, low.value};
+}
+
 /// sum / divisor with an error of some 2^-46 of it.
 MP_HOST_DEVICE MP_ALWAYS_INLINE float_float divided(float_float sum, float divisor) {
     const float quotient = float_divide(sum.value(), divisor);

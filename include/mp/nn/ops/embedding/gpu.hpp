@@ -14,7 +14,8 @@
 #include <mp/matrix_view.hpp>
 #include <mp/nn/ops/embedding.hpp>
 #include <mp/nn/ops/gpu_casts.hpp>
-#include <mp/numbers/rules/elementwise.hpp>
+#include <mp/numbers/format/float_arithmetic.hpp>
+#include <mp/numbers/rules/float_float.hpp>
 #include <mp/numbers/rules/float_functions.hpp>
 #include <mp/workspace.hpp>
 
@@ -119,17 +120,45 @@ struct row_additions_kernel {
                 row == padding ? begin : first_not_below(thread, static_cast<std::uint64_t>(row) + 1);
             if (adds && begin == end) continue;
             for (std::ptrdiff_t c = Group::rank(thread) * width; c < columns; c += Group::size * width) {
-                row_floats<width> sum{};
+                row_sums sum;
                 std::ptrdiff_t i = begin;
                 for (; i + in_flight <= end; i += in_flight) add<in_flight>(thread, i, c, sum);
                 for (; i < end; ++i) add<1>(thread, i, c, sum);
-                if (adds) add_to(sum, load_row_floats<width>(thread, dtable, row, c, columns));
-                store_row_floats(thread, dtable, row, c, columns, sum);
+                row_floats<width> result = sum.value();
+                if (adds) {
+                    const auto old = load_row_floats<width>(thread, dtable, row, c, columns);
+                    MP_UNROLL
+                    for (int j = 0; j < width; ++j) {
+                        result.values[j] = float_add(result.values[j], old.values[j]);
+                    }
+                }
+                store_row_floats(thread, dtable, row, c, columns, result);
             }
         }
     }
 
 private:
+    /// Sums of neighbouring columns: those of row_sum on the CPU.
+    struct row_sums {
+        float_float sums[std::size_t{width}] = {};
+        int terms = 0;
+
+        MP_HOST_DEVICE MP_ALWAYS_INLINE void add(const row_floats<width>& more) {
+            MP_UNROLL
+            for (int j = 0; j < width; ++j) sums[j] = sums[j] + more.values[j];
+            if (++terms < pair_terms) return;
+            terms = 0;
+            MP_UNROLL
+            for (int j = 0; j < width; ++j) sums[j] = normalized(sums[j]);
+        }
+        [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE row_floats<width> value() const {
+            row_floats<width> result;
+            MP_UNROLL
+            for (int j = 0; j < width; ++j) result.values[j] = sums[j].value();
+            return result;
+        }
+    };
+
     /// How many keys are below this one.
     MP_ANY_EXECUTION_SPACE
     template <class Thread>
@@ -151,7 +180,7 @@ private:
     MP_ANY_EXECUTION_SPACE
     template <int Count, class Thread>
     MP_HOST_DEVICE MP_ALWAYS_INLINE void add(Thread thread, std::ptrdiff_t first, std::ptrdiff_t column,
-                                             row_floats<width>& sum) const {
+                                             row_sums& sum) const {
         row_floats<width> terms[std::size_t{Count}];
         MP_UNROLL
         for (int k = 0; k < Count; ++k) {
@@ -159,14 +188,7 @@ private:
             terms[k] = load_row_floats<width>(thread, dy, row, column, columns);
         }
         MP_UNROLL
-        for (int k = 0; k < Count; ++k) add_to(sum, terms[k]);
-    }
-    MP_HOST_DEVICE MP_ALWAYS_INLINE static void add_to(row_floats<width>& sum,
-                                                       const row_floats<width>& terms) {
-        MP_UNROLL
-        for (int j = 0; j < width; ++j) {
-            sum.values[j] = apply_elementwise<sum_function>(sum.values[j], terms.values[j]);
-        }
+        for (int k = 0; k < Count; ++k) sum.add(terms[k]);
     }
 };
 
