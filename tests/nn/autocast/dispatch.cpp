@@ -83,6 +83,26 @@ struct scale_op {
     }
 };
 
+// y = a x + b, where b is added in float.
+struct biased_op {
+    static constexpr std::string_view name = "biased";
+    static constexpr auto category = op_category::promote_widest;
+    std::string_view* types;
+
+    static void validate(const auto&, std::span<const float> bias, const auto&) {
+        if (bias.empty()) throw mp::argument_error("no bias");
+    }
+    template <class X, class B, class Y>
+    void operator()(std::span<const X> x, std::span<const B> bias, std::span<Y> y) const {
+        types[0] = ac::type_name<X>();
+        types[1] = ac::type_name<B>();
+        types[2] = ac::type_name<Y>();
+        for (std::size_t i = 0; i < x.size(); ++i) {
+            y[i] = static_cast<Y>(static_cast<float>(x[i]) + static_cast<float>(bias[i]));
+        }
+    }
+};
+
 struct checked_op {
     static constexpr std::string_view name = "checked";
     static constexpr auto category = op_category::lower_precision;
@@ -191,6 +211,44 @@ TEST_CASE("in_out arrays bring their old values along") {
     CHECK(seen.y_type == "half");
     CHECK(y[0] == static_cast<float>(half(1.0F + half(0.1F))));
     CHECK(y[1] == 4096.0F);  // 4098 is halfway to 4100, and 4096 is even
+}
+
+TEST_CASE("an uncast array keeps its type, and does not decide that of the others") {
+    std::string_view types[3];
+    const biased_op op{types};
+    std::array<float, 2> bias = {2000.3F, 1999.6F};
+    std::array<half, 2> x = {half(0.5F), half(1)};
+    std::array<half, 2> y{};
+    const auto seen = [&](std::string_view a, std::string_view b, std::string_view c) {
+        CHECK(types[0] == a);
+        CHECK(types[1] == b);
+        CHECK(types[2] == c);
+        CHECK(y[0] == half(2000.8F));
+    };
+    // Among the inputs that decide, the bias would make float the widest.
+    ac::call<ac::fp16>(op, std::span(x), ac::uncast(std::span(bias)), ac::out(std::span(y)));
+    seen("half", "float", "half");
+    {
+        const mp::autocast_region region(mp::precision::fp16);
+        ac::dispatch(op, std::span(x), ac::uncast(std::span(bias)), ac::out(std::span(y)));
+        seen("half", "float", "half");
+        const mp::autocast_region lower(
+            {.cpu = mp::precision::fp16, .rules = {{"biased", op_category::lower_precision}}});
+        std::array<float, 2> wide = {0.5F, 1.0F};
+        ac::dispatch(op, std::span(wide), ac::uncast(std::span(bias)), ac::out(std::span(y)));
+        seen("half", "float", "half");
+    }
+    ac::dispatch(op, std::span(x), ac::uncast(std::span(bias)), ac::out(std::span(y)));
+    seen("half", "float", "half");
+    CHECK_THROWS_AS(
+        ac::dispatch(op, std::span(x), ac::uncast(std::span(bias).first(0)), ac::out(std::span(y))),
+        mp::argument_error);
+    const auto explained = ac::explain<ac::fp16, biased_op, std::span<const float>,
+                                       ac::uncast_operand<std::span<const float>>>();
+    CHECK(explained.arguments[1].from == "none");
+    using types_of_bias = ac::compute_type_t<ac::fp16, biased_op, std::span<const half>,
+                                             ac::uncast_operand<std::span<const float>>>;
+    static_assert(std::same_as<types_of_bias, half>);
 }
 
 TEST_CASE("a number that a kernel returns is rounded to the output type") {

@@ -285,7 +285,7 @@ struct results {
 
     template <class Policy, class Value>
     void run(mp::cpu exec, const matrix<Value>& q, const matrix<Value>& k, const matrix<Value>& v,
-             const matrix<Value>& mask, const matrix<Value>& dy, const attention_options& options) {
+             const matrix<float>& mask, const matrix<Value>& dy, const attention_options& options) {
         mp::ops::scaled_dot_product_attention<Policy>(exec, q.view, k.view, v.view, mask.view, y.view,
                                                       options, {log_sums});
         mp::ops::scaled_dot_product_attention_backward<Policy>(
@@ -301,8 +301,8 @@ template <class Low>
 void check_equal_to_casting_by_hand(const problem& p) {
     results region, by_hand;
     region.run<ac::by_region>(mp::cpu{}, p.q, p.k, p.v, p.mask, p.dy, p.options);
-    by_hand.run<ac::off>(mp::cpu{}, cast<Low>(p.q), cast<Low>(p.k), cast<Low>(p.v), cast<Low>(p.mask),
-                         cast<Low>(p.dy), p.options);
+    by_hand.run<ac::off>(mp::cpu{}, cast<Low>(p.q), cast<Low>(p.k), cast<Low>(p.v), p.mask, cast<Low>(p.dy),
+                         p.options);
     CHECK(region.log_sums == by_hand.log_sums);  // float in both
     CHECK(same_bits(region.y, cast<Low>(by_hand.y)));
     CHECK(same_bits(region.dq, cast<Low>(by_hand.dq)));
@@ -321,6 +321,53 @@ TEST_CASE("autocast of attention equals casting by hand, bit for bit, and leaves
     }
     const mp::autocast_region region(mp::precision::bf16);
     check_equal_to_casting_by_hand<bfloat16>(p);
+}
+
+TEST_CASE(
+    "a mask is added to the scores as it is, whatever the region, a list or a policy make of the rest") {
+    // Three scores of zero, and biases that half and bfloat16 round to equal ones.
+    matrix<float> q(1, 1), k(3, 1), v(3, 1), mask(1, 3), y(1, 1), dy(1, 1), dv(3, 1);
+    q.fill([](auto, auto) { return 0.0F; });
+    k.fill([](auto, auto) { return 0.0F; });
+    v.fill([](auto r, auto) { return static_cast<float>(r + 1); });
+    dy.fill([](auto, auto) { return 1.0F; });
+    const float biases[] = {2000.3F, 2000.0F, 1999.6F};
+    mask.fill([&](auto, auto c) { return biases[c]; });
+    double weights[3], sum = 0, expected = 0;
+    for (int i = 0; i < 3; ++i) sum += weights[i] = std::exp(static_cast<double>(biases[i]) - 2000);
+    for (int i = 0; i < 3; ++i) expected += (i + 1) * weights[i] / sum;
+    const auto check = [&](double bound, auto policy, const auto& added) {
+        using Policy = decltype(policy);
+        mp::ops::scaled_dot_product_attention<Policy>(mp::cpu{}, q.view, k.view, v.view, added, y.view);
+        CHECK(std::fabs(static_cast<double>(y.view(0, 0)) - expected) < bound);
+        mp::ops::scaled_dot_product_attention_backward<Policy>(mp::cpu{}, q.view, k.view, v.view, added,
+                                                               dy.view, absent, absent, dv.view);
+        for (int i = 0; i < 3; ++i) {
+            CHECK(std::fabs(static_cast<double>(dv.view(i, 0)) - weights[i] / sum) < bound);
+        }
+    };
+    check(1e-6, ac::off{}, mask.view);
+    check(2e-3, ac::fp16{}, mask.view);
+    check(2e-2, ac::bf16{}, mask.view);
+    const ac::buffer_version version;
+    for (const auto precision : {mp::precision::fp16, mp::precision::bf16, mp::precision::fp8}) {
+        const mp::autocast_region region(precision);
+        check(precision == mp::precision::fp16 ? 2e-3 : 2e-2, ac::by_region{}, mask.view);
+        check(precision == mp::precision::fp16 ? 2e-3 : 2e-2, ac::by_region{},
+              ac::cached(mp::matrix_view<const float>(mask.view), version));
+    }
+    // Nor does it decide the precision: an op that promotes its arguments stays in half.
+    const auto low = cast<half>(q), low_keys = cast<half>(k), low_values = cast<half>(v);
+    matrix<half> low_y(1, 1);
+    ac::cast_ledger ledger;
+    const mp::autocast_region promoting(
+        {.cpu = mp::precision::fp16,
+         .rules = {{"scaled_dot_product_attention", mp::op_category::promote}},
+         .ledger = &ledger});
+    mp::ops::scaled_dot_product_attention(mp::cpu{}, low.view, low_keys.view, low_values.view, mask.view,
+                                          low_y.view);
+    CHECK(std::fabs(static_cast<double>(low_y.view(0, 0)) - expected) < 2e-3);
+    CHECK(ledger.casts().empty());
 }
 
 TEST_CASE("attention does not depend on the number of threads") {

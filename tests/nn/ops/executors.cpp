@@ -314,6 +314,21 @@ TEST_CASE("attention has the casts of the CPU in every preset") {
     check<float>(0x1p-4F, gradients);
 }
 
+TEST_CASE("a mask of floats reaches attention of halves on a GPU") {
+    const std::vector<float> q = {0}, k = {0, 0, 0}, v = {1, 2, 3}, mask = {2000.3F, 2000.0F, 1999.6F};
+    const mp::autocast_region region({.cpu = mp::precision::fp16, .cuda = mp::precision::fp16});
+    const auto attended = [&](const auto& exec) {
+        std::vector<float> y(1);
+        mp::ops::scaled_dot_product_attention(exec, row_major(q.data(), 1, 1), row_major(k.data(), 3, 1),
+                                              row_major(v.data(), 3, 1), row_major(mask.data(), 1, 3),
+                                              row_major(y.data(), 1, 1), {.scale = 1.0F});
+        return y[0];
+    };
+    mp::host_workspace workspace;
+    CHECK(std::fabs(attended(simulated{.workspace = &workspace}) - 1.77498F) < 2e-3F);
+    CHECK(std::fabs(attended(mp::cpu{}) - 1.77498F) < 2e-3F);
+}
+
 TEST_CASE("the convolution has the casts of the CPU in every preset") {
     // Each row is an image of 2 x 4 x 3, and the weights are read from the other matrix.
     constexpr mp::ops::conv2d_geometry geometry{

@@ -61,6 +61,8 @@ constexpr adaptation adaptation_of() {
         } else {
             return adaptation::stage_output;
         }
+    } else if constexpr (is_uncast_operand<Argument>) {
+        return adaptation::make_const;
     } else if constexpr (IsInput) {
         using target = typename Plan::target;
         constexpr bool cast = !std::is_void_v<target> && autocast::eligible<element>;
@@ -98,7 +100,7 @@ constexpr auto written_type() {
 /// The view that an argument is or holds.
 template <class Argument>
 constexpr const auto& view_in(const Argument& argument) {
-    if constexpr (is_cached_operand<Argument> || is_output_operand<Argument>) {
+    if constexpr (is_cached_operand<Argument> || is_output_operand<Argument> || is_uncast_operand<Argument>) {
         return argument.view;
     } else {
         return argument;

@@ -173,10 +173,10 @@ constexpr void check_operands(const Op&, const Arguments&... arguments) {
                   "for (mp::matrix_view is when <mp/ops.hpp> is included), not as a container or a pointer");
 }
 
-/// The argument; the view of a cached() one.
+/// The argument; the view of a cached() or uncast() one.
 template <class Argument>
 constexpr const auto& without_cache(const Argument& argument) {
-    if constexpr (is_cached_operand<Argument>) {
+    if constexpr (is_cached_operand<Argument> || is_uncast_operand<Argument>) {
         return argument.view;
     } else {
         return argument;

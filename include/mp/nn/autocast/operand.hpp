@@ -102,6 +102,15 @@ struct output_operand {
     View view;
 };
 
+/// An array that the op reads as it is, made by uncast().
+template <class View>
+struct uncast_operand {
+    static_assert(operand_traits<View>::kind == operand_kind::array,
+                  "mp::autocast: an array that is not cast is a view of floating-point elements, such as "
+                  "std::span<const float>");
+    View view;
+};
+
 /// An array that the op's result is added to, made by add_to().
 template <class View>
 struct sum_operand {
@@ -140,6 +149,14 @@ constexpr output_operand<std::span<Element>, true> in_out(std::span<Element, Ext
     return {view};
 }
 
+/// Marks an argument of an op as an array that no policy casts and that does not decide the precision: one that is
+/// added to sums in float, not multiplied, such as the mask of an attention. The kernel receives it with const
+/// elements of its own type.
+template <class View>
+constexpr uncast_operand<View> uncast(View view) {
+    return {view};
+}
+
 /// Marks an argument of an op as an array that the op's result is added to, or written to where `adds` is
 /// false: a gradient that grows with every micro batch, or that several uses of a weight share.
 ///
@@ -162,6 +179,8 @@ template <class View, bool ReadsOldValues>
 struct operand_traits<output_operand<View, ReadsOldValues>> : operand_traits<View> {};
 template <class View>
 struct operand_traits<sum_operand<View>> : operand_traits<View> {};
+template <class View>
+struct operand_traits<uncast_operand<View>> : operand_traits<View> {};
 
 }  // namespace mp::autocast
 
@@ -188,14 +207,20 @@ inline constexpr bool is_sum_operand = false;
 template <class View>
 inline constexpr bool is_sum_operand<autocast::sum_operand<View>> = true;
 
+template <class Argument>
+inline constexpr bool is_uncast_operand = false;
+template <class View>
+inline constexpr bool is_uncast_operand<autocast::uncast_operand<View>> = true;
+
 /// Whether the argument is written by the op.
 template <class Argument>
 inline constexpr bool is_output = is_output_operand<std::remove_cvref_t<Argument>>;
 
-/// Whether the argument is data that decides the precision: an array that is read or, in an op on numbers
-/// alone, a number.
+/// Whether the argument is data that decides the precision: an array that is read, unless it is marked by uncast(),
+/// or, in an op on numbers alone, a number.
 template <class Argument, bool AnyArray>
-inline constexpr bool is_data = (is_array_operand<Argument> && !is_output<Argument>) ||
+inline constexpr bool is_data = (is_array_operand<Argument> && !is_output<Argument> &&
+                                 !is_uncast_operand<std::remove_cvref_t<Argument>>) ||
                                 (operand_of<Argument>::kind == autocast::operand_kind::value && !AnyArray);
 template <class Argument, class... Arguments>
 inline constexpr bool is_input = is_data<Argument, (is_array_operand<Arguments> || ...)>;

@@ -90,6 +90,19 @@ constexpr auto input_view(const Range& range) {
     return std::span<const contiguous_element<const Range>>(as_span(range));
 }
 
+/// The operand that the op reads, marked as one that is not cast. Absent, it stays so.
+template <class Operand>
+constexpr auto uncast_view(const Operand& operand) {
+    const auto view = input_view(operand);
+    if constexpr (std::same_as<Operand, ops::absent_t>) {
+        return view;
+    } else if constexpr (is_cached_operand<std::remove_cvref_t<decltype(view)>>) {
+        return autocast::uncast(view.view);
+    } else {
+        return autocast::uncast(view);
+    }
+}
+
 /// The operand marked as one that the op writes: a matrix view, a contiguous range, or absent.
 template <class Element>
 constexpr auto output_view(matrix_view<Element> view) {

@@ -182,9 +182,9 @@ struct scaled_dot_product_attention_op {
 /// of them, to which they overflow.
 ///
 /// Policy decides the precision: by default the calling thread's autocast region, else a policy type such as
-/// mp::autocast::fp16. Under a low precision q, k, v and the mask are rounded to it (-1e9 in the mask becomes
-/// -infinity in half), and so is y. Scores are sums in float, and the softmax is in float, with the largest
-/// score subtracted. The exponentials, from 0 to 1, are then rounded to the format of v, as kernels on tensor
+/// mp::autocast::fp16. Under a low precision q, k and v are rounded to it, and so is y. The mask is
+/// not: it is added to the scores, which are sums in float, and would lose their differences (PyTorch casts it).
+/// The softmax is in float, with the largest score subtracted. The exponentials, from 0 to 1, are then rounded to the format of v, as kernels on tensor
 /// cores do, and multiplied by v with sums in float; the product with the reciprocal of the sum of the
 /// unrounded exponentials is rounded to y. So the error is about u max |v| of the keys, u being the unit
 /// roundoff of the format of v, and that of the scores: a relative error in an exponential is the absolute
@@ -214,7 +214,7 @@ void scaled_dot_product_attention(const Executor& exec, matrix_view<Q> q, matrix
                                   const Mask& mask, const Y& y, const attention_options& options = {},
                                   const attention_statistics_of<Q>& statistics = {}) {
     autocast::call<Policy>(scaled_dot_product_attention_op{}, exec, detail::input_view(q),
-                           detail::input_view(k), detail::input_view(v), detail::input_view(mask),
+                           detail::input_view(k), detail::input_view(v), detail::uncast_view(mask),
                            detail::output_view(y), options, statistics);
 }
 
@@ -394,7 +394,7 @@ void scaled_dot_product_attention_backward(const Executor& exec, matrix_view<Q> 
                                            DK&& dk, DV&& dv, const attention_options& options = {},
                                            const attention_statistics_of<Q>& statistics = {}) {
     autocast::call<Policy>(scaled_dot_product_attention_backward_op{}, exec, detail::input_view(q),
-                           detail::input_view(k), detail::input_view(v), detail::input_view(mask),
+                           detail::input_view(k), detail::input_view(v), detail::uncast_view(mask),
                            detail::input_view(dy), detail::output_view(dq), detail::output_view(dk),
                            detail::output_view(dv), options, statistics);
 }
