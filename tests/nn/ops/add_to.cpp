@@ -266,6 +266,70 @@ TEST_CASE("and so are those of the ops that the CPU alone has") {
     }
 }
 
+/// Checks op(exec, y) of a low precision: a view of floats receives the result rounded to it, a sum does not.
+template <class Low, class Executor, class Op>
+void check_rounding(const Executor& exec, std::ptrdiff_t height, std::ptrdiff_t width, Op op) {
+    const auto size = static_cast<std::size_t>(height * width);
+    std::vector<float> plain(size), written(size, 9.0F), added(size, 1.0F);
+    op(exec, row_major(plain.data(), height, width));
+    op(exec, add_to(row_major(written.data(), height, width), false));
+    op(exec, add_to(row_major(added.data(), height, width)));
+    int wrong = 0;
+    int rounded = 0;
+    for (std::size_t i = 0; i < size; ++i) {
+        wrong += plain[i] != static_cast<float>(static_cast<Low>(written[i])) ? 1 : 0;
+        wrong += added[i] != 1.0F + written[i] ? 1 : 0;
+        rounded += plain[i] != written[i] ? 1 : 0;
+    }
+    CHECK(wrong == 0);
+    CHECK(rounded > 0);
+}
+
+template <class Low, class Executor>
+void check_rounding_of_products(const Executor& exec) {
+    namespace ops = mp::ops;
+    check_rounding<Low>(exec, columns, columns, [](auto& on, auto y) {
+        ops::linear_backward(on, in.x_view(), in.w_view(), in.dy_view(), absent, y, absent);
+    });
+    check_rounding<Low>(exec, rows, columns, [](auto& on, auto y) {
+        ops::linear_backward(on, in.x_view(), in.w_view(), in.dy_view(), y, absent, absent);
+    });
+    check_rounding<Low>(exec, 1, columns, [](auto& on, auto y) {
+        ops::linear_backward(on, in.x_view(), in.w_view(), in.dy_view(), absent, absent, first_row(y));
+    });
+    check_rounding<Low>(exec, rows, columns,
+                        [](auto& on, auto y) { ops::linear(on, in.x_view(), in.w_view(), absent, y); });
+    check_rounding<Low>(exec, rows, columns, [](auto& on, auto y) {
+        ops::scaled_dot_product_attention_backward(on, in.x_view(), in.dy_view(), in.x_view(), absent,
+                                                   in.dy_view(), absent, absent, y, {.heads = 2});
+    });
+}
+
+TEST_CASE("a view receives what the region rounds, and a sum the result itself, written or added") {
+    mp::host_workspace workspace;
+    {
+        const mp::autocast_region region(mp::precision::fp16);
+        check_rounding_of_products<half>(mp::cpu{.products = mp::accumulation::ordered});
+        // The tensor core's sums of three steps are not those of two, but the same each time.
+        check_rounding_of_products<half>(simulated{.workspace = &workspace});
+        // The gradient of a float weight below half's range, in PyTorch zero.
+        const std::vector<float> x = {0x1p-13F}, w = {1.0F}, dy = {0x1p-13F};
+        std::vector<float> dw = {9.0F};
+        const auto backward = [&](auto to) {
+            mp::ops::linear_backward(mp::cpu{}, row_major(x.data(), 1, 1), row_major(w.data(), 1, 1),
+                                     row_major(dy.data(), 1, 1), absent, to, absent);
+        };
+        backward(row_major(dw.data(), 1, 1));
+        CHECK(dw[0] == 0.0F);
+        backward(add_to(row_major(dw.data(), 1, 1), false));
+        CHECK(dw[0] == 0x1p-26F);
+        backward(add_to(row_major(dw.data(), 1, 1)));
+        CHECK(dw[0] == 0x1p-25F);
+    }
+    const mp::autocast_region region(mp::precision::bf16);
+    check_rounding_of_products<bfloat16>(mp::cpu{.products = mp::accumulation::ordered});
+}
+
 TEST_CASE("rows of a table that no index names keep their bits, a minus zero and a NaN among them") {
     std::vector<float> table(3 * 2, -0.0F);
     const std::vector<int> indices = {1};
