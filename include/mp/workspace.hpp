@@ -96,7 +96,7 @@ public:
     class [[nodiscard]] frame {
     public:
         /// Begins a frame of this workspace, if there is one.
-        constexpr explicit frame(workspace* of) : of_(of) {
+        [[nodiscard]] constexpr explicit frame(workspace* of) : of_(of) {
             if (of_ != nullptr) open();
         }
         constexpr ~frame() {

@@ -22,9 +22,9 @@ public:
     }
 
     /// While it lives, nobody is told anything.
-    class silence {
+    class [[nodiscard]] silence {
     public:
-        silence() noexcept : watch_(innermost()) {
+        [[nodiscard]] silence() noexcept : watch_(innermost()) {
             if (watch_ != nullptr) innermost() = nullptr;
         }
         ~silence() {

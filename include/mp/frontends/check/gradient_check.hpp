@@ -117,9 +117,9 @@ struct gradient_check_report {
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Puts a value back when it goes out of scope.
-class kept_value {
+class [[nodiscard]] kept_value {
 public:
-    explicit kept_value(double& value) : value_(value), kept_(value) {}
+    [[nodiscard]] explicit kept_value(double& value) : value_(value), kept_(value) {}
     kept_value(const kept_value&) = delete;
     kept_value& operator=(const kept_value&) = delete;
     ~kept_value() { value_ = kept_; }

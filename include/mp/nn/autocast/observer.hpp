@@ -60,8 +60,8 @@ public:
     /// Tells when a cast begins and ends: while the object lives.
     class [[nodiscard]] watched_cast {
     public:
-        watched_cast(const region_observer& observer, std::size_t index, autocast::cast_direction direction,
-                     std::size_t elements)
+        [[nodiscard]] watched_cast(const region_observer& observer, std::size_t index,
+                                   autocast::cast_direction direction, std::size_t elements)
             : observer_(observer),
               index_(index),
               elements_(elements),

@@ -105,9 +105,9 @@ inline constinit thread_local autocast_thread_state autocast_thread{};
 
 /// Turns autocast off as long as it lives, if it excludes: what the kernel of an op that is cast calls is not cast
 /// again.
-class autocast_excluded {
+class [[nodiscard]] autocast_excluded {
 public:
-    explicit autocast_excluded(bool excludes = true) noexcept : outer_(autocast_thread.state) {
+    [[nodiscard]] explicit autocast_excluded(bool excludes = true) noexcept : outer_(autocast_thread.state) {
         if (excludes) autocast_thread.state = nullptr;
     }
     ~autocast_excluded() { autocast_thread.state = outer_; }
@@ -225,22 +225,22 @@ class [[nodiscard]] autocast_region {
 public:
     /// Enters a region of this precision on every device, or one without autocast where `enabled` is false.
     /// Throws argument_error for a value that is no enumerator of mp::precision.
-    explicit autocast_region(precision value, bool enabled = true)
+    [[nodiscard]] explicit autocast_region(precision value, bool enabled = true)
         : autocast_region(autocast_options{.cpu = enabled ? value : checked_off(value),
                                            .cuda = enabled ? value : precision::off}) {}
 
     /// Enters a region with a precision and the categories of a list, such as
     /// mp::autocast::lists::tensorflow.
-    autocast_region(precision value, const autocast::op_list& list)
+    [[nodiscard]] autocast_region(precision value, const autocast::op_list& list)
         : autocast_region(autocast_options{.cpu = value, .cuda = value, .list = &list}) {}
 
     /// Enters a region that runs ops as a published system does.
-    explicit autocast_region(const autocast::preset& preset)
+    [[nodiscard]] explicit autocast_region(const autocast::preset& preset)
         : autocast_region(autocast_options{.cpu = preset.value, .cuda = preset.value, .list = preset.ops}) {}
 
     /// Enters a region with these options. Throws argument_error for values that are no enumerators, a
     /// precision that the CUDA device does not have, and names or patterns that are empty.
-    explicit autocast_region(autocast_options options) : outer_(detail::autocast_thread) {
+    [[nodiscard]] explicit autocast_region(autocast_options options) : outer_(detail::autocast_thread) {
         check(options);
         const detail::autocast_state* around = outer_.state;
         if (around != nullptr) {
@@ -274,7 +274,7 @@ public:
     }
 
     /// Enters a region with the state that the token has captured.
-    explicit autocast_region(const autocast_token& token) noexcept
+    [[nodiscard]] explicit autocast_region(const autocast_token& token) noexcept
         : carried_(token.carried_), outer_(detail::autocast_thread) {
         detail::autocast_thread.state = carried_ == nullptr ? &state_ : &carried_->state;
         if (carried_ != nullptr) detail::autocast_thread.layer = &carried_->layer;
@@ -350,7 +350,7 @@ private:
 class [[nodiscard]] autocast_layer {
 public:
     /// The name of a layer within those that the thread is in.
-    explicit autocast_layer(std::string_view name) : outer_(detail::autocast_thread.layer) {
+    [[nodiscard]] explicit autocast_layer(std::string_view name) : outer_(detail::autocast_thread.layer) {
         if (outer_ != nullptr && !outer_->empty()) path_.append(*outer_).append(".");
         path_.append(name);
         detail::autocast_thread.layer = &path_;

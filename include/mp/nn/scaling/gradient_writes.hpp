@@ -107,9 +107,10 @@ concept knows_gradient_writes = requires(Optimizer& optimizer) {
 
 /// Watches the gradients of the optimizers of an iteration, from the first backward pass on.
 template <class... Optimizers>
-class gradient_watch final : write_watch {
+class [[nodiscard]] gradient_watch final : write_watch {
 public:
-    explicit gradient_watch(const std::tuple<Optimizers&...>& optimizers) : optimizers_(optimizers) {
+    [[nodiscard]] explicit gradient_watch(const std::tuple<Optimizers&...>& optimizers)
+        : optimizers_(optimizers) {
         watch(true);
     }
     ~gradient_watch() { stop(); }
@@ -123,9 +124,9 @@ public:
     }
 
     /// While it lives, the optimizers may step.
-    class steps {
+    class [[nodiscard]] steps {
     public:
-        explicit steps(const gradient_watch& watch) noexcept : watch_(watch) { allow(true); }
+        [[nodiscard]] explicit steps(const gradient_watch& watch) noexcept : watch_(watch) { allow(true); }
         ~steps() { allow(false); }
         steps(const steps&) = delete;
         steps& operator=(const steps&) = delete;

@@ -60,14 +60,14 @@ class training_iteration;
 ///
 /// Not synchronised, and for the thread that makes it; neither copied nor moved.
 template <scale_policy Policy, scalable_optimizer... Optimizers>
-class training_iteration<loss_scaler<Policy>, Optimizers...> {
+class [[nodiscard]] training_iteration<loss_scaler<Policy>, Optimizers...> {
     static_assert(sizeof...(Optimizers) != 0, "mp::training_iteration needs at least one optimizer");
 
 public:
     /// \throws state_error     another scope of this scaler is open, or optimizers have been unscaled or stepped
     ///                         outside of one since the last update
     /// \throws argument_error  two of the optimizers have a gradient in common
-    explicit training_iteration(loss_scaler<Policy>& scaler, Optimizers&... optimizers)
+    [[nodiscard]] explicit training_iteration(loss_scaler<Policy>& scaler, Optimizers&... optimizers)
         : scaler_(scaler), optimizers_(optimizers...) {
         detail::gradient_watch<Optimizers...>::require_distinct("mp::training_iteration", optimizers_);
         scaler_.open_iteration();

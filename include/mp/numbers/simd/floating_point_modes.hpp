@@ -39,10 +39,10 @@ inline void clear_upper_halves() noexcept {
 ///
 /// Costs a read of the control register and a write, some cycles; looking for flags first would take longer. Where
 /// the register is not known, only the direction of rounding is set, and nothing by nvcc.
-class default_floating_point_modes {
+class [[nodiscard]] default_floating_point_modes {
 public:
 #if MP_X87_ARITHMETIC && !defined(__CUDACC__)
-    default_floating_point_modes() noexcept {
+    [[nodiscard]] default_floating_point_modes() noexcept {
         __asm__ volatile("fnstcw %0" : "=m"(before_) : : "memory");
         if (before_ != default_modes) __asm__ volatile("fldcw %0" : : "m"(default_modes) : "memory");
 #if defined(__SSE2__)
@@ -74,7 +74,7 @@ private:
     std::uint32_t vectors_before_ = 0;
 #endif
 #elif defined(__SSE2__) && defined(__GNUC__) && !defined(__CUDACC__)
-    default_floating_point_modes() noexcept {
+    [[nodiscard]] default_floating_point_modes() noexcept {
         __asm__ volatile("stmxcsr %0" : "=m"(before_) : : "memory");
         const std::uint32_t wanted = (before_ & flags) | all_masked;
         if (before_ != wanted) __asm__ volatile("ldmxcsr %0" : : "m"(wanted) : "memory");
@@ -90,7 +90,7 @@ private:
     static constexpr std::uint32_t all_masked = 0x1f80;
     std::uint32_t before_ = 0;
 #elif defined(__aarch64__) && defined(__GNUC__) && !defined(__CUDACC__)
-    default_floating_point_modes() noexcept {
+    [[nodiscard]] default_floating_point_modes() noexcept {
         __asm__ volatile("mrs %0, fpcr" : "=r"(before_));
         __asm__ volatile("mrs %0, fpsr" : "=r"(flags_before_) : : "memory");
         if (before_ != 0) __asm__ volatile("msr fpcr, %0" : : "r"(std::uint64_t{0}) : "memory");
@@ -107,7 +107,7 @@ private:
     std::uint64_t flags_before_ = 0;  // FPSR
 #elif defined(FE_TONEAREST) && !defined(__CUDACC__)
     // The direction of rounding, which is all that the C library knows.
-    default_floating_point_modes() noexcept : before_(std::fegetround()) {
+    [[nodiscard]] default_floating_point_modes() noexcept : before_(std::fegetround()) {
         if (before_ != FE_TONEAREST) std::fesetround(FE_TONEAREST);
     }
     ~default_floating_point_modes() {
@@ -117,7 +117,7 @@ private:
 private:
     int before_ = FE_TONEAREST;
 #else
-    default_floating_point_modes() noexcept {}
+    [[nodiscard]] default_floating_point_modes() noexcept {}
     ~default_floating_point_modes() {}
 #endif
 public:
@@ -138,8 +138,8 @@ public:
 
 /// In place of default_floating_point_modes for instructions that look at no mode and raise nothing: reading the
 /// modes takes longer than a few elements do.
-struct any_floating_point_modes {
-    any_floating_point_modes() noexcept {}
+struct [[nodiscard]] any_floating_point_modes {
+    [[nodiscard]] any_floating_point_modes() noexcept {}
     ~any_floating_point_modes() { clear_upper_halves(); }
     any_floating_point_modes(const any_floating_point_modes&) = delete;
     any_floating_point_modes& operator=(const any_floating_point_modes&) = delete;

@@ -108,7 +108,7 @@ public:
     ~gradient_reduction() = default;
 
     /// While it lives, gradients are sent as they are complete.
-    class scope : detail::write_watch {
+    class [[nodiscard]] scope : detail::write_watch {
     public:
         scope(const scope&) = delete;
         scope& operator=(const scope&) = delete;

@@ -28,12 +28,12 @@ namespace mp { inline namespace MP_ISA_NAMESPACE {
 /// A scope that is left without finish() changes neither weights nor scale. A gradient that two backward
 /// passes write is refused, as there.
 template <gpu_executor Executor, scale_policy Policy, std::size_t Events, class... Optimizers>
-class training_iteration<gpu_loss_scaler<Executor, Policy, Events>, Optimizers...> {
+class [[nodiscard]] training_iteration<gpu_loss_scaler<Executor, Policy, Events>, Optimizers...> {
     using scaler_type = gpu_loss_scaler<Executor, Policy, Events>;
     static_assert(sizeof...(Optimizers) != 0, "mp::training_iteration needs at least one optimizer");
 
 public:
-    explicit training_iteration(scaler_type& scaler, Optimizers&... optimizers)
+    [[nodiscard]] explicit training_iteration(scaler_type& scaler, Optimizers&... optimizers)
         : scaler_(scaler), optimizers_(optimizers...) {
         detail::gradient_watch<Optimizers...>::require_distinct("mp::training_iteration", optimizers_);
     }
