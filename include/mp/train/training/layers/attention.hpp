@@ -7,6 +7,7 @@
 #include <mp/executor.hpp>
 #include <mp/matrix_view.hpp>
 #include <mp/nn/ops/attention.hpp>
+#include <mp/train/training/layers/forward_mark.hpp>
 #include <mp/train/training/layers/linear.hpp>
 #include <mp/train/training/layers/scratch.hpp>
 #include <mp/train/training/parameter_store.hpp>
@@ -57,6 +58,7 @@ public:
     matrix_view<Activation> forward(const Executor& exec, matrix_view<const Activation> x,
                                     std::ptrdiff_t batch,
                                     const ops::dropout_options& dropout = {.probability = 0.0F}) {
+        forward_.clear();
         heads_.batch = batch;
         heads_.dropout = dropout;
         const matrix_view<const Activation> qkv = qkv_.forward(exec, x);
@@ -64,11 +66,14 @@ public:
         log_sums_.resize(exec, 1, x.rows * heads_.heads);
         ops::scaled_dot_product_attention<Policy>(exec, queries(qkv), keys(qkv), values(qkv), ops::absent,
                                                   mixed_.view(), heads_, {log_sums_.values()});
-        return out_.forward(exec, mixed_.view());
+        const matrix_view<Activation> y = out_.forward(exec, mixed_.view());
+        forward_.set();
+        return y;
     }
     /// As linear::backward().
     template <executor Executor, class DX>
     void backward(const Executor& exec, matrix_view<const Activation> dy, const DX& dx, bool add = false) {
+        forward_.require("attention", qkv_.weight().name(), ".qkv.weight");
         const detail::layer_scratch<Activation> dmixed(exec, mixed_.rows(), mixed_.columns());
         const detail::layer_scratch<Activation> dqkv(exec, mixed_.rows(), width() + 2 * key_width_);
         out_.backward(exec, dy, dmixed.view(), add);
@@ -130,6 +135,7 @@ private:
     std::ptrdiff_t key_width_;
     projection qkv_;
     projection out_;
+    detail::forward_mark forward_;
     tensor<Activation> mixed_;
     tensor<detail::arithmetic_type<Activation>> log_sums_;
 };

@@ -7,6 +7,7 @@
 #include <mp/executor.hpp>
 #include <mp/matrix_view.hpp>
 #include <mp/nn/ops/convolution.hpp>
+#include <mp/train/training/layers/forward_mark.hpp>
 #include <mp/train/training/parameter_store.hpp>
 #include <mp/train/training/tensor.hpp>
 
@@ -62,6 +63,7 @@ public:
 
     /// x must stay until backward().
     matrix_view<Activation> forward(cpu exec, matrix_view<const Activation> x) {
+        forward_.clear();
         input_ = x;
         result_.resize(x.rows, weight_.rows() * geometry_.output_positions());
         if (bias_.exists()) {
@@ -69,11 +71,13 @@ public:
         } else {
             ops::conv2d<Policy>(exec, x, weight_.cached(), ops::absent, result_.view(), geometry_);
         }
+        forward_.set();
         return result_.view();
     }
     /// As linear::backward().
     template <class DX>
     void backward(cpu exec, matrix_view<const Activation> dy, const DX& dx, bool add = false) {
+        forward_.require("conv2d", weight_.name(), ".weight");
         const auto dw = ops::add_to(weight_.gradient(), add);
         if (bias_.exists()) {
             ops::conv2d_backward<Policy>(exec, input_, weight_.cached(), dy, dx, dw,
@@ -111,6 +115,7 @@ private:
     trained_tensor<Weight, Gradient> weight_;
     trained_tensor<Weight, Gradient> bias_;
     matrix_view<const Activation> input_;
+    detail::forward_mark forward_;
     tensor<Activation> result_;
 };
 

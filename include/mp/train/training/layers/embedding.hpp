@@ -6,6 +6,7 @@
 #include <mp/executor.hpp>
 #include <mp/matrix_view.hpp>
 #include <mp/nn/ops/embedding.hpp>
+#include <mp/train/training/layers/forward_mark.hpp>
 #include <mp/train/training/parameter_store.hpp>
 
 #include <cstddef>
@@ -38,12 +39,17 @@ public:
     /// The indices must stay until backward().
     template <executor Executor, ops::matrix_result Y>
     void forward(const Executor& exec, std::span<const int> indices, const Y& y) {
+        forward_.clear();
         indices_ = indices;
         ops::embedding<Policy>(exec, weight_.weights(), indices, y);
+        forward_.set();
     }
     /// The gradient of the table, added to what is there if `add` says so: after that of a tied head, say.
+    ///
+    /// \throws state_error  before forward(), or after one that failed
     template <executor Executor>
     void backward(const Executor& exec, matrix_view<const Activation> dy, bool add = false) {
+        forward_.require("embedding", weight_.name(), ".weight");
         ops::embedding_backward<Policy>(exec, indices_, dy, ops::add_to(weight_.gradient(), add));
     }
 
@@ -52,6 +58,7 @@ public:
 private:
     trained_tensor<Weight, Gradient> weight_;
     std::span<const int> indices_;
+    detail::forward_mark forward_;
 };
 
 }}  // namespace mp::layers

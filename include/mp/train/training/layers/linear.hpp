@@ -10,6 +10,7 @@
 #include <mp/nn/ops/linear_with_preactivation.hpp>
 #include <mp/nn/ops/reductions.hpp>
 #include <mp/train/training/float8_scaling.hpp>
+#include <mp/train/training/layers/forward_mark.hpp>
 #include <mp/train/training/layers/scratch.hpp>
 #include <mp/train/training/parameter_store.hpp>
 #include <mp/train/training/tensor.hpp>
@@ -19,6 +20,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
 namespace mp::layers { inline namespace MP_ISA_NAMESPACE {
 
@@ -68,7 +70,7 @@ public:
 
     template <executor Executor>
     matrix_view<Activation> forward(const Executor& exec, matrix_view<const Activation> x) {
-        input_ = x;
+        begin_forward(x);
         result_.resize(exec, x.rows, weight_.rows());
         if constexpr (float8_scaling<Policy> && gpu_executor<Executor>) {
             std::span<const Weight> bias;
@@ -83,6 +85,7 @@ public:
         } else {
             ops::linear<Policy>(exec, x, weight_.cached(), ops::absent, result_.view());
         }
+        forward_.set();
         return result_.view();
     }
 
@@ -92,7 +95,7 @@ public:
     void forward(const Executor& exec, matrix_view<const Activation> x, ops::activation act,
                  matrix_view<Activation> active) {
         detail::check_smooth_activation("mp::layers::linear::forward", act);
-        input_ = x;
+        begin_forward(x);
         result_.resize(exec, x.rows, weight_.rows());
         if constexpr (float8_scaling<Policy> && gpu_executor<Executor>) {
             // These products have an end of their own.
@@ -106,12 +109,16 @@ public:
             ops::linear_with_preactivation<Policy>(exec, x, weight_.cached(), ops::absent, result_.view(),
                                                    active, act);
         }
+        forward_.set();
     }
 
     /// The gradients of the last forward(): dx, and those of the parameters, which are added to what is there
     /// if `add` says so, for micro batches.
+    ///
+    /// \throws state_error  before forward(), or after one that failed
     template <executor Executor, class DX>
     void backward(const Executor& exec, matrix_view<const Activation> dy, const DX& dx, bool add = false) {
+        require_forward();
         if constexpr (float8_scaling<Policy>) {
             products_.backward(exec, dy, dx, ops::add_to(weight_.gradient(), add));
             sum_bias_gradient(exec, dy, add);
@@ -131,6 +138,7 @@ public:
     void backward(const Executor& exec, matrix_view<const Activation> dy, matrix_view<const Activation> z,
                   ops::activation act, matrix_view<Activation> dz, bool add = false) {
         detail::check_activation("mp::layers::linear::backward", act);
+        require_forward();
         if constexpr (float8_scaling<Policy>) {
             if constexpr (gpu_executor<Executor>) {
                 // These products have an end of their own.
@@ -163,6 +171,8 @@ public:
         detail::check_smooth_activation("mp::layers::linear::forward_into", act);
         detail::check_equal_sizes("mp::layers::linear::forward_into", "next.weight().columns()",
                                   next.weight_.columns(), "weight().rows()", weight_.rows());
+        forward_.clear();
+        next.forward_.clear();
         if constexpr (ends_in_operands<Executor>) {
             next.products_.begin(exec, next.weight_.weights(), next.weight_.version());
             if (const auto operand = next.products_.result_as_x()) {
@@ -172,6 +182,8 @@ public:
                 next.product_through(identity_epilogue{}, [&](const auto& epilogue) {
                     next.products_.forward_of_codes(exec, next.result_.view(), epilogue);
                 });
+                forward_.set();
+                next.forward_.set();
                 return next.result_.view();
             }
         }
@@ -187,10 +199,14 @@ public:
         }
     }
     /// The gradients of both after forward_into().
+    ///
+    /// \throws state_error  before forward_into(), or after one that failed
     template <executor Executor, class DX>
     void backward_from(const Executor& exec, matrix_view<const Activation> dy, const DX& dx,
                        ops::activation act, linear& next, bool add = false) {
         detail::check_smooth_activation("mp::layers::linear::backward_from", act);
+        require_forward("backward_from()", "forward_into()");
+        next.require_forward("backward_from()", "forward_into()");
         const detail::layer_scratch<Activation> room(exec, result_.rows(), result_.columns());
         const matrix_view<Activation> dz = room.view();
         const matrix_view<const Activation> z = result_.view();
@@ -229,6 +245,14 @@ private:
     static constexpr bool ends_in_operands =
         std::same_as<Policy, float8_delayed_scaling> && !gpu_executor<Executor>;
 
+    void begin_forward(matrix_view<const Activation> x) {
+        forward_.clear();
+        input_ = x;
+    }
+    void require_forward(std::string_view backward = "backward()",
+                         std::string_view forward = "forward()") const {
+        forward_.require("linear", weight_.name(), ".weight", backward, forward);
+    }
     /// Calls product(epilogue) with the bias before `ending`.
     template <class Ending, class Product>
     void product_through(const Ending& ending, const Product& product) const {
@@ -253,6 +277,7 @@ private:
     trained_tensor<Weight, Gradient> weight_;
     trained_tensor<Weight, Gradient> bias_;
     matrix_view<const Activation> input_;
+    detail::forward_mark forward_;
     tensor<Activation> result_;
     tensor<Activation> active_;  ///< of forward_into()
     typename detail::products_of_policy<Policy, Activation>::type products_;

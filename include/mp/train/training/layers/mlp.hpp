@@ -6,6 +6,7 @@
 #include <mp/executor.hpp>
 #include <mp/matrix_view.hpp>
 #include <mp/nn/ops/activations.hpp>
+#include <mp/train/training/layers/forward_mark.hpp>
 #include <mp/train/training/layers/linear.hpp>
 #include <mp/train/training/parameter_store.hpp>
 
@@ -37,11 +38,15 @@ public:
     /// x must stay until backward().
     template <executor Executor>
     matrix_view<Activation> forward(const Executor& exec, matrix_view<const Activation> x) {
-        return in_.forward_into(exec, x, activation(), out_);
+        forward_.clear();
+        const matrix_view<Activation> y = in_.forward_into(exec, x, activation(), out_);
+        forward_.set();
+        return y;
     }
     /// As linear::backward().
     template <executor Executor, class DX>
     void backward(const Executor& exec, matrix_view<const Activation> dy, const DX& dx, bool add = false) {
+        forward_.require("mlp", in_.weight().name(), ".fc.weight");
         in_.backward_from(exec, dy, dx, activation(), out_, add);
     }
 
@@ -63,6 +68,7 @@ private:
     }
 
     ops::gelu_formula formula_;
+    detail::forward_mark forward_;
     projection in_;
     projection out_;
 };

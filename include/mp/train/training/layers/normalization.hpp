@@ -6,6 +6,7 @@
 #include <mp/executor.hpp>
 #include <mp/matrix_view.hpp>
 #include <mp/nn/ops/normalization.hpp>
+#include <mp/train/training/layers/forward_mark.hpp>
 #include <mp/train/training/parameter_store.hpp>
 #include <mp/train/training/tensor.hpp>
 
@@ -44,6 +45,7 @@ protected:
 
     template <class Executor>
     void take(const Executor& exec, matrix_view<const Activation> x, bool centered) {
+        forward_.clear();
         input_ = x;
         result_.resize(exec, x.rows, x.columns);
         inverse_.resize(exec, 1, x.rows);
@@ -55,6 +57,7 @@ protected:
 
     trained_tensor<Weight, Gradient> gamma_;
     ops::normalization_options options_;
+    forward_mark forward_;
     matrix_view<const Activation> input_;
     tensor<Activation> result_;
     tensor<arithmetic_type<Activation>> means_;
@@ -83,11 +86,13 @@ public:
         base::take(exec, x, true);
         ops::layer_norm<Policy>(exec, x, base::gamma_.values(), beta_.values(), base::result(),
                                 base::options_, base::statistics());
+        base::forward_.set();
         return base::result();
     }
     /// As linear::backward().
     template <executor Executor, class DX>
     void backward(const Executor& exec, matrix_view<const Activation> dy, const DX& dx, bool add = false) {
+        base::forward_.require("layer_norm", base::gamma_.name(), ".weight");
         ops::layer_norm_backward<Policy>(exec, base::input_, base::gamma_.values(), dy, dx,
                                          ops::add_to(base::gamma_.gradient_values(), add),
                                          ops::add_to(beta_.gradient_values(), add), base::options_,
@@ -115,11 +120,13 @@ public:
         base::take(exec, x, false);
         ops::rms_norm<Policy>(exec, x, base::gamma_.values(), base::result(), base::options_,
                               base::statistics());
+        base::forward_.set();
         return base::result();
     }
     /// As linear::backward().
     template <executor Executor, class DX>
     void backward(const Executor& exec, matrix_view<const Activation> dy, const DX& dx, bool add = false) {
+        base::forward_.require("rms_norm", base::gamma_.name(), ".weight");
         ops::rms_norm_backward<Policy>(exec, base::input_, base::gamma_.values(), dy, dx,
                                        ops::add_to(base::gamma_.gradient_values(), add), base::options_,
                                        base::statistics());
