@@ -91,6 +91,28 @@ TEST_CASE("safetensors: a file is written in pieces and in any order") {
     CHECK(holds(refused({"a", "F4", {2}}), "there is one of this name"));
 }
 
+TEST_CASE("safetensors: after commit() nothing is written") {
+    const test_folder folder;
+    const std::string path = folder.file("x");
+    const std::vector<mp::tensor_description> tensors = {{"a", "F32", {2}}};
+    mp::safetensors_writer out(path, tensors);
+    CHECK(holds(thrown<mp::state_error>([&] { out.commit(); }), "'a' lacks 8 bytes"));
+    out.write_elements("a", std::vector<float>{1.0F, 2.0F});
+    out.commit();
+    CHECK(thrown<mp::state_error>([&] { out.commit(); }) ==
+          "mp::safetensors_writer::commit: commit() has been called");
+    CHECK(thrown<mp::state_error>([&] { out.write("a", {}); }) ==
+          "mp::safetensors_writer::write: commit() has been called");
+    CHECK(mp::tensor_file(path).view<float>("a")[1] == 2.0F);
+    mp::detail::file_replacement file(path);
+    file.write("x");
+    file.commit();
+    CHECK(thrown<mp::state_error>([&] { file.write("y"); }) ==
+          path + ": nothing can be written after commit()");
+    CHECK_THROWS_AS(file.seek(0), mp::state_error);
+    CHECK_THROWS_AS(file.commit(), mp::state_error);
+}
+
 TEST_CASE("safetensors: block-scaled matrices come back") {
     const test_folder folder;
     const std::string path = folder.file("ours.safetensors");

@@ -174,6 +174,28 @@ TEST_CASE("a checkpoint is that of threads, and the run goes on from it") {
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
+TEST_CASE("a copy of a request that has ended is refused, and one made by default has ended") {
+    mp::mpi_communicator self(MPI_COMM_WORLD);
+    mp::mpi_communicator::request none;
+    CHECK(self.finished(none));
+    self.wait(none);
+    const auto size = static_cast<std::size_t>(ranks);
+    std::vector<std::byte> all(size);
+    std::vector<std::size_t> cuts;
+    for (std::size_t r = 0; r <= size; ++r) cuts.push_back(r);
+    auto call = self.start_gather(all, cuts);
+    auto copy = call;
+    self.wait(call);
+    self.wait(call);
+    CHECK(thrown<mp::state_error>([&] { self.wait(copy); }) ==
+          "mp::mpi_communicator::wait: the request is of a call that has ended, or of another communicator");
+    auto next = self.start_gather(all, cuts);  // in the place of the first
+    CHECK_THROWS_AS(static_cast<void>(self.finished(copy)), mp::state_error);
+    while (!self.finished(next)) {
+    }
+    CHECK(self.finished(next));
+}
+
 TEST_CASE("broadcasts and reductions") {
     mp::mpi_communicator self(MPI_COMM_WORLD);
     for (int root = 0; root < ranks; ++root) {

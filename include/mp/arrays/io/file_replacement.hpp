@@ -51,8 +51,10 @@ public:
         std::remove(part_.c_str());
     }
 
-    /// \throws file_error  the disk is full, for example
+    /// \throws file_error   the disk is full, for example
+    /// \throws state_error  after commit(), as from all that follows
     void write(std::string_view bytes) {
+        require_open();
         // fwrite accepts no null pointer, which is what an empty view may hold.
         if (!bytes.empty() && std::fwrite(bytes.data(), 1, bytes.size(), file_) != bytes.size()) {
             throw_file(part_, "cannot be written", errno);
@@ -61,6 +63,7 @@ public:
 
     /// Where the next write goes, counted from the beginning. \throws file_error  there is no such place
     void seek(std::uint64_t place) {
+        require_open();
 #if MP_POSIX_FILES
         const bool good = place <= static_cast<std::uint64_t>((std::numeric_limits<::off_t>::max)()) &&
                           ::fseeko(file_, static_cast<::off_t>(place), SEEK_SET) == 0;
@@ -73,6 +76,7 @@ public:
 
     /// Gives the file its name. \throws file_error  it does not get there; the old one is as before
     void commit() {
+        require_open();
         bool good = std::fflush(file_) == 0;
 #if MP_POSIX_FILES
         good = good && ::fsync(::fileno(file_)) == 0;
@@ -97,6 +101,11 @@ public:
     }
 
 private:
+    void require_open() const {
+        if (file_ != nullptr) return;
+        throw_error(state_error(path_ + ": nothing can be written after commit()"));
+    }
+
     std::string path_;
     std::string part_;
     std::FILE* file_ = nullptr;

@@ -80,8 +80,10 @@ public:
     /// The next bytes of an array, in the order of the file (little-endian).
     ///
     /// \throws argument_error  there is no such array, or it has fewer bytes
+    /// \throws state_error     after commit()
     /// \throws file_error      the disk is full, for example
     void write(std::string_view name, std::span<const std::byte> bytes) {
+        require_open("mp::safetensors_writer::write");
         const auto found = progress_.find(name);
         if (found == progress_.end()) {
             detail::throw_argument("mp::safetensors_writer::write", "name", name, "must be that of an array");
@@ -128,19 +130,26 @@ public:
 
     /// Gives the file its name.
     ///
-    /// \throws state_error  an array is not complete
+    /// \throws state_error  an array is not complete, or commit() was called before
     /// \throws file_error   it does not get there; an old file is as before
     void commit() {
+        require_open("mp::safetensors_writer::commit");
         for (const auto& [name, it] : progress_) {
             if (it.next != it.end) {
                 detail::throw_error(state_error("mp::safetensors_writer::commit: '" + name + "' lacks " +
                                                 detail::error_text(it.end - it.next) + " bytes"));
             }
         }
+        committed_ = true;
         file_.commit();
     }
 
 private:
+    void require_open(std::string_view function) const {
+        if (!committed_) return;
+        detail::throw_error(state_error(std::string(function) + ": commit() has been called"));
+    }
+
     struct progress {
         std::string dtype;
         std::uint64_t next;
@@ -185,6 +194,7 @@ private:
     std::string header_;
     detail::file_replacement file_;
     std::uint64_t place_ = 0;
+    bool committed_ = false;
 };
 
 /// The arrays that a block-scaled matrix becomes in a file, behind those of `to`: `name` has the codes in the

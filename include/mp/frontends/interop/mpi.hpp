@@ -247,7 +247,8 @@ class mpi_communicator {
 public:
     /// A call that has been started.
     struct request {
-        std::size_t call = 0;  ///< 1 + its place among the calls; 0 for none
+        std::size_t call = 0;      ///< 1 + its place among the calls; 0 for none
+        std::uint64_t number = 0;  ///< among all calls
     };
 
     /// Collective over `communicator`. Parameters and errors as those of mp::mpi_reducer.
@@ -293,7 +294,7 @@ public:
                                  it.received.data(), it.received_at.data(), MPI_BYTE,
                                  exchanges_.communicator(), &it.request),
                   "MPI_Ialltoallv");
-        return {at + 1};
+        return {at + 1, it.number};
     }
     /// See mp::communicator; errors as start_exchange.
     [[nodiscard]] request start_gather(std::span<std::byte> all, std::span<const std::size_t> cuts) {
@@ -302,16 +303,17 @@ public:
         check_mpi(MPI_Iallgatherv(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, all.data(), it.counts.data(),
                                   it.begins.data(), MPI_BYTE, gathers_.communicator(), &it.request),
                   "MPI_Iallgatherv");
-        return {at + 1};
+        return {at + 1, it.number};
     }
     /// Whether a call has ended.
     ///
     /// \throws mpi_error  it failed
     bool finished(request& started) {
         if (started.call == 0) return true;
+        call& it = require_open("mp::mpi_communicator::finished", started);
         int done = 0;
-        check_mpi(MPI_Test(&calls_[started.call - 1]->request, &done, MPI_STATUS_IGNORE), "MPI_Test");
-        if (done != 0) started.call = 0;
+        check_mpi(MPI_Test(&it.request, &done, MPI_STATUS_IGNORE), "MPI_Test");
+        if (done != 0) started = {};
         return done != 0;
     }
     /// Returns when a call has ended.
@@ -320,8 +322,9 @@ public:
     /// \throws rank_timeout  a rank has not made it in time
     void wait(request& started) {
         if (started.call == 0) return;
-        detail::wait_for_mpi("mp::mpi_communicator::wait", timeout(), calls_[started.call - 1]->request);
-        started.call = 0;
+        constexpr std::string_view function = "mp::mpi_communicator::wait";
+        detail::wait_for_mpi(function, timeout(), require_open(function, started).request);
+        started = {};
     }
     /// See mp::communicator. In pieces of at most 2^30 bytes.
     ///
@@ -346,9 +349,24 @@ private:
     /// A call under way and what MPI reads until it ends.
     struct call {
         MPI_Request request = MPI_REQUEST_NULL;
+        std::uint64_t number = 0;
         std::vector<int> counts, begins, received, received_at;
     };
 
+    /// Returns the call of a request that is under way.
+    ///
+    /// \throws state_error  it has ended, or is another communicator's
+    [[nodiscard]] call& require_open(std::string_view function, const request& started) const {
+        const bool known = started.call <= calls_.size() &&
+                           calls_[started.call - 1]->number == started.number &&
+                           calls_[started.call - 1]->request != MPI_REQUEST_NULL;
+        if (!known) {
+            detail::throw_error(
+                state_error(std::string(function) +
+                            ": the request is of a call that has ended, or of another communicator"));
+        }
+        return *calls_[started.call - 1];
+    }
     /// The place of a call that is not under way.
     std::size_t free_call() {
         const auto is_free = [](const std::unique_ptr<call>& it) { return it->request == MPI_REQUEST_NULL; };
@@ -366,6 +384,7 @@ private:
         detail::require_mpi_thread(function);
         if (bytes > INT_MAX) detail::throw_argument(function, "bytes", bytes, "must be less than 2^31");
         const std::size_t at = free_call();
+        calls_[at]->number = ++started_;
         for (std::size_t r = 0; r < static_cast<std::size_t>(size_); ++r) {
             calls_[at]->begins[r] = static_cast<int>(cuts[r]);
             calls_[at]->counts[r] = static_cast<int>(cuts[r + 1] - cuts[r]);
@@ -379,6 +398,7 @@ private:
     int rank_ = 0;
     int size_ = 1;
     std::vector<std::unique_ptr<call>> calls_;
+    std::uint64_t started_ = 0;
 };
 
 static_assert(communicator<mpi_communicator>);

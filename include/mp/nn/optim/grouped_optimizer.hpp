@@ -185,8 +185,11 @@ public:
 
     /// What a state of a parameter is divided by here after so many updates: means in a reduced format by their bias
     /// 1 - beta^updates, which other programs apply in each step instead; 1 where there is no such division.
+    ///
+    /// \throws argument_error  there is no such parameter
     [[nodiscard]] double state_divisor(std::size_t index, std::size_t state, std::uint64_t updates) const {
         if constexpr (detail::divides_means<Options, State>) {
+            static_cast<void>(base::parameter_name(index));  // throws
             const Options& options = options_[base::parameters()[index].group];
             return updates == 0 ? 1.0 : traits::bias(options, state, updates);
         } else {

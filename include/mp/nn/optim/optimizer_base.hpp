@@ -147,6 +147,7 @@ protected:
     template <class Coefficients, class CoefficientsOf>
     void set_coefficients(std::span<Coefficients> of_group, std::span<Coefficients> of_parameter,
                           const CoefficientsOf& coefficients_of) const {
+        if (parameters_.empty()) return;  // of an optimizer that was moved from
         // Powers take long for small parameters, and nearly always all have had as many updates.
         const std::uint64_t usual_number = *std::max_element(updates_.begin(), updates_.end()) + 1;
         for (std::size_t group = 0; group < of_group.size(); ++group)

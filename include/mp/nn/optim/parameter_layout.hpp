@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <utility>
 #include <vector>
 
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
@@ -19,6 +20,18 @@ public:
     /// Arrays are cut only at multiples of this many elements: whole groups of random bits, whole blocks of a
     /// sum, and no cache line with two writers in arrays that begin on one.
     static constexpr std::size_t chunk = 4096;
+
+    parameter_layout() = default;
+    /// The other layout is then empty.
+    parameter_layout(parameter_layout&& other) noexcept { swap(other); }
+    parameter_layout& operator=(parameter_layout&& other) noexcept {
+        parameter_layout moved(std::move(other));
+        swap(moved);
+        return *this;
+    }
+    parameter_layout(const parameter_layout&) = default;
+    parameter_layout& operator=(const parameter_layout&) = default;
+    ~parameter_layout() = default;
 
     /// Appends an array.
     void add(std::size_t size) {
@@ -64,6 +77,13 @@ public:
     }
 
 private:
+    void swap(parameter_layout& other) noexcept {
+        offsets_.swap(other.offsets_);
+        first_chunks_.swap(other.first_chunks_);
+        std::swap(total_, other.total_);
+        std::swap(chunks_, other.chunks_);
+    }
+
     std::vector<std::size_t> offsets_;
     std::vector<std::size_t> first_chunks_;
     std::size_t total_ = 0;

@@ -338,6 +338,10 @@ public:
         : history_(checked_length(length)), scale_(initial_scale) {
         detail::require_tensor_scale("mp::amax_history", "initial_scale", initial_scale);
     }
+    // A history has a window at all times, also one that was moved from.
+    amax_history(const amax_history&) = default;
+    amax_history& operator=(const amax_history&) = default;
+    ~amax_history() = default;
 
     [[nodiscard]] float scale() const noexcept { return scale_; }
     [[nodiscard]] std::int32_t length() const noexcept { return static_cast<std::int32_t>(history_.size()); }

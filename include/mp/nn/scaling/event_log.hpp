@@ -13,6 +13,7 @@
 #include <iterator>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
@@ -112,9 +113,33 @@ public:
 
     /// \param capacity  how many events are kept; at least 1, else argument_error
     explicit scale_event_log(std::size_t capacity) : events_(checked(capacity)) {}
+    scale_event_log(const scale_event_log&) = default;
+    scale_event_log& operator=(const scale_event_log&) = default;
+    /// The other log keeps no events, and counts from zero.
+    scale_event_log(scale_event_log&& other) noexcept
+        : events_(std::move(other.events_)),
+          first_(other.first_),
+          size_(other.size_),
+          totals_(other.totals_) {
+        other.clear();
+    }
+    scale_event_log& operator=(scale_event_log&& other) noexcept {
+        if (this == &other) return *this;
+        events_ = std::move(other.events_);
+        first_ = other.first_;
+        size_ = other.size_;
+        totals_ = other.totals_;
+        other.clear();
+        return *this;
+    }
+    ~scale_event_log() = default;
 
     /// Logs an event, in the place of the oldest if the log is full.
     void operator()(const scale_event& event) noexcept {
+        if (events_.empty()) {
+            totals_ += event;
+            return;
+        }
         events_[(first_ + size_) % events_.size()] = event;
         if (size_ < events_.size()) {
             ++size_;

@@ -3,6 +3,7 @@
 /// A communicator of any type behind one type.
 #pragma once
 
+#include <mp/error.hpp>
 #include <mp/train/parallel/communicator.hpp>
 
 #include <chrono>
@@ -10,6 +11,8 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -27,7 +30,8 @@ class any_communicator {
 public:
     /// A call that has been started.
     struct request {
-        std::size_t call = 0;  ///< 1 + its place among the calls; 0 for none
+        std::size_t call = 0;      ///< 1 + its place among the calls; 0 for none
+        std::uint64_t number = 0;  ///< among all calls
     };
 
     template <communicator Ranks>
@@ -44,18 +48,22 @@ public:
     void sum(std::span<std::uint64_t> values) { impl_->reduce(values, false); }
     [[nodiscard]] request start_exchange(std::span<const std::byte> from, std::span<std::byte> to,
                                          std::span<const std::size_t> cuts) {
-        return {1 + impl_->start_exchange(from, to, cuts)};
+        return opened(impl_->start_exchange(from, to, cuts));
     }
     [[nodiscard]] request start_gather(std::span<std::byte> all, std::span<const std::size_t> cuts) {
-        return {1 + impl_->start_gather(all, cuts)};
+        return opened(impl_->start_gather(all, cuts));
     }
     bool finished(request& it) {
-        if (it.call != 0 && impl_->finished(it.call - 1)) it.call = 0;
-        return it.call == 0;
+        if (it.call == 0) return true;
+        const std::size_t call = require_open("mp::any_communicator::finished", it);
+        if (!impl_->finished(call)) return false;
+        end(it);
+        return true;
     }
     void wait(request& it) {
-        if (it.call != 0) impl_->wait(it.call - 1);
-        it.call = 0;
+        if (it.call == 0) return;
+        impl_->wait(require_open("mp::any_communicator::wait", it));
+        end(it);
     }
     void broadcast(std::span<std::byte> bytes, int root) { impl_->broadcast(bytes, root); }
 
@@ -127,7 +135,30 @@ private:
         std::vector<kept_call> calls;
     };
 
+    request opened(std::size_t call) {
+        if (call >= numbers_.size()) numbers_.resize(call + 1);
+        numbers_[call] = ++started_;
+        return {call + 1, started_};
+    }
+    /// Returns the place of a call under way.
+    ///
+    /// \throws state_error  it has ended, or is another communicator's
+    [[nodiscard]] std::size_t require_open(std::string_view function, const request& it) const {
+        if (it.call > numbers_.size() || numbers_[it.call - 1] != it.number) {
+            detail::throw_error(
+                state_error(std::string(function) +
+                            ": the request is of a call that has ended, or of another communicator"));
+        }
+        return it.call - 1;
+    }
+    void end(request& it) {
+        numbers_[it.call - 1] = 0;
+        it = {};
+    }
+
     std::unique_ptr<base> impl_;
+    std::vector<std::uint64_t> numbers_;  ///< of the calls at their places; 0 where one has ended
+    std::uint64_t started_ = 0;
 };
 
 static_assert(communicator<any_communicator>);

@@ -181,6 +181,7 @@ public:
     /// A call that has been started.
     struct request {
         detail::loopback_call* call = nullptr;
+        std::uint64_t number = 0;  ///< among the calls of the rank
     };
     /// Memory of calls that were given up is not touched any more.
     static constexpr bool ends_calls_with_rank = true;
@@ -207,6 +208,7 @@ public:
     bool finished(request& it) {
         progress();
         if (it.call == nullptr) return true;
+        static_cast<void>(require_open("mp::loopback_communicator::finished", it));
         if (!place_->serve(rank_, *it.call)) return false;
         end(it);
         return true;
@@ -227,17 +229,32 @@ private:
         const std::uint64_t number = numbers_[static_cast<std::size_t>(kind)]++;
         request it{place_->arrive(rank_, kind, number,
                                   {{sent.begin(), sent.end()}, to, {cuts.begin(), cuts.end()}, bytes}, root)};
-        open_.push_back(it.call);
+        it.number = ++started_;
+        open_.push_back(it);
         return it;
     }
     void end(request& it) {
-        open_.erase(std::find(open_.begin(), open_.end(), it.call));
+        open_.erase(require_open("mp::loopback_communicator", it));
         place_->leave(it.call);
-        it.call = nullptr;
+        it = {};
+    }
+    /// Returns the call among those under way. A copy of a request that has ended is none of them.
+    ///
+    /// \throws state_error  it has ended, or is another rank's
+    std::vector<request>::iterator require_open(std::string_view function, const request& it) {
+        const auto found = std::find_if(open_.begin(), open_.end(), [&](const request& open) {
+            return open.call == it.call && open.number == it.number;
+        });
+        if (found == open_.end()) {
+            detail::throw_error(
+                state_error(std::string(function) +
+                            ": the request is of a call that has ended, or of another communicator"));
+        }
+        return found;
     }
     /// Other ranks may wait for any call of this one.
     void progress() {
-        for (detail::loopback_call* call : open_) static_cast<void>(place_->serve(rank_, *call));
+        for (const request& it : open_) static_cast<void>(place_->serve(rank_, *it.call));
     }
     void wait_for(std::string_view function, request& it) {
         const auto start = std::chrono::steady_clock::now();
@@ -261,7 +278,8 @@ private:
     int rank_;
     std::chrono::nanoseconds timeout_;
     std::array<std::uint64_t, detail::collectives> numbers_{};
-    std::vector<detail::loopback_call*> open_;
+    std::uint64_t started_ = 0;
+    std::vector<request> open_;
 };
 
 static_assert(communicator<loopback_communicator>);

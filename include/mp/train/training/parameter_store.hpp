@@ -72,33 +72,34 @@ namespace mp { inline namespace MP_ISA_NAMESPACE {
 template <class Weight, class Gradient = Weight>
 class trained_tensor {
 public:
-    /// No parameter, of no elements.
+    /// No parameter: all functions except exists() throw state_error.
     trained_tensor() = default;
 
     [[nodiscard]] bool exists() const noexcept { return memory_ != nullptr; }
     /// The weights, for reading. For an op in a region see cached().
-    [[nodiscard]] matrix_view<const Weight> weights() const { return in(memory_->weights); }
+    [[nodiscard]] matrix_view<const Weight> weights() const { return in(of("weights").weights); }
     /// The weights, to be written now: counts as a write, so that casts, codes and master weights that are kept of
     /// them are made anew. Writes through a view that was kept need parameter_store::weights_changed().
     [[nodiscard]] matrix_view<Weight> mutable_weights() const {
+        const auto result = in(of("mutable_weights").weights);
         entry().version.changed();
-        return in(memory_->weights);
+        return result;
     }
     /// The gradient, which the backward pass writes or adds to.
-    [[nodiscard]] matrix_view<Gradient> gradient() const { return in(memory_->gradients); }
+    [[nodiscard]] matrix_view<Gradient> gradient() const { return in(of("gradient").gradients); }
     /// The weights of a vector, or of a matrix row after row.
     [[nodiscard]] std::span<const Weight> values() const { return flat(weights()); }
     /// The same, to be written now, as mutable_weights() says.
     [[nodiscard]] std::span<Weight> mutable_values() const { return flat(mutable_weights()); }
     [[nodiscard]] std::span<Gradient> gradient_values() const { return flat(gradient()); }
     /// The weights for an op, whose casts in a region are kept until the weights are written.
-    [[nodiscard]] auto cached() const { return autocast::cached(weights(), entry().version); }
+    [[nodiscard]] auto cached() const { return autocast::cached(weights(), version()); }
 
     /// The version of the weights, which every write advances.
-    [[nodiscard]] const buffer_version& version() const { return entry().version; }
-    [[nodiscard]] std::ptrdiff_t rows() const { return entry().rows; }
-    [[nodiscard]] std::ptrdiff_t columns() const { return entry().columns; }
-    [[nodiscard]] const std::string& name() const { return entry().name; }
+    [[nodiscard]] const buffer_version& version() const { return of("version").entries[index_].version; }
+    [[nodiscard]] std::ptrdiff_t rows() const { return of("rows").entries[index_].rows; }
+    [[nodiscard]] std::ptrdiff_t columns() const { return of("columns").entries[index_].columns; }
+    [[nodiscard]] const std::string& name() const { return of("name").entries[index_].name; }
 
 private:
     template <class, class>
@@ -107,6 +108,12 @@ private:
     trained_tensor(memory* of, std::size_t index) : memory_(of), index_(index) {}
 
     [[nodiscard]] const typename memory::entry& entry() const { return memory_->entries[index_]; }
+    /// The memory, for a member function. Throws state_error if there is no parameter.
+    [[nodiscard]] memory& of(std::string_view function) const {
+        if (memory_ != nullptr) return *memory_;
+        detail::throw_error(state_error("mp::trained_tensor::" + std::string(function) +
+                                        ": there is no parameter; exists() says so"));
+    }
     template <class Value>
     matrix_view<Value> in(tensor<Value>& all) const {
         memory_->require_built("mp::trained_tensor");
@@ -138,7 +145,8 @@ private:
 /// line and at the same element in every format: what reduces gradients over ranks or writes weights to a file
 /// sees a range. Initial values depend on the seed and the place in that array.
 ///
-/// Moves, and is not copied; tensors and layers stay valid. Not synchronised.
+/// Moves, and is not copied; tensors and layers stay valid. Functions of a store that was moved from throw
+/// state_error. Not synchronised.
 template <class Weight, class Gradient = Weight>
 class parameter_store {
     using memory = detail::parameter_memory<Weight, Gradient>;
@@ -211,7 +219,9 @@ public:
     }
 
     /// All weights and all gradients, with unused elements, zeros, between the parameters.
-    [[nodiscard]] std::span<const Weight> weights() const { return memory_->weights.values(); }
+    [[nodiscard]] std::span<const Weight> weights() const {
+        return at("mp::parameter_store::weights").weights.values();
+    }
     /// All weights, to be written now: counts as a write of every parameter, see trained_tensor::mutable_weights().
     [[nodiscard]] std::span<Weight> mutable_weights() {
         weights_changed();
@@ -219,25 +229,29 @@ public:
     }
     /// As mutable_weights(), for writing all of them: masters become the new weights even where they round to them.
     [[nodiscard]] std::span<Weight> replace_weights() {
-        for (const auto& it : memory_->entries) it.version.replaced();
+        for (const auto& it : at("mp::parameter_store::replace_weights").entries) it.version.replaced();
         return memory_->weights.values();
     }
-    [[nodiscard]] std::span<Gradient> gradients() const { return memory_->gradients.values(); }
+    [[nodiscard]] std::span<Gradient> gradients() const {
+        return at("mp::parameter_store::gradients").gradients.values();
+    }
     /// Number of trained weights.
     [[nodiscard]] std::size_t count() const {
         std::size_t sum = 0;
-        for (const auto& it : memory_->entries) sum += size_of(it);
+        for (const auto& it : at("mp::parameter_store::count").entries) sum += size_of(it);
         return sum;
     }
 
     /// Reports that the program has written weights through memory that it got before: what is derived from them is
     /// made anew. Everything of the library that writes weights does so by itself: steps, averages, loading, broadcasts.
     void weights_changed() {
-        for (const auto& it : memory_->entries) it.version.changed();
+        for (const auto& it : at("mp::parameter_store::weights_changed").entries) it.version.changed();
     }
 
     /// Where layers with 8-bit operands have their scales, which stay there when the store is moved.
-    [[nodiscard]] tensor_scale_store& tensor_scales() const { return memory_->scales; }
+    [[nodiscard]] tensor_scale_store& tensor_scales() const {
+        return at("mp::parameter_store::tensor_scales").scales;
+    }
 
     /// Names the weights with their shapes, for mp::save_safetensors and mp::save_checkpoint. An optimizer
     /// names those that it trains by itself. While an average is applied, mp::save_safetensors writes the average.
@@ -245,7 +259,8 @@ public:
     /// \throws state_error  before build(); save_checkpoint or load_checkpoint while the weights are temporary
     template <class Visitor>
     void visit_state(Visitor& visitor) {
-        memory_->require_built("mp::parameter_store::visit_state");
+        constexpr std::string_view function = "mp::parameter_store::visit_state";
+        at(function).require_built(function);
         for (const auto& it : memory_->entries) {
             if (it.version.is_temporary() && (Visitor::loads || detail::saves_run(visitor))) {
                 detail::throw_error(
@@ -270,8 +285,12 @@ public:
     }
 
 private:
+    [[nodiscard]] memory& at(std::string_view function) const {
+        if (memory_ != nullptr) return *memory_;
+        detail::throw_error(state_error(std::string(function) + ": the store was moved from"));
+    }
     void require_place(std::string_view function, bool device) const {
-        memory_->require_built(function);
+        at(function).require_built(function);
         if (device == (memory_->copies != nullptr)) return;
         detail::throw_error(state_error(
             std::string(function) +
@@ -292,7 +311,7 @@ private:
         return static_cast<std::size_t>(it.rows * it.columns);
     }
     void require_not_built(std::string_view function) const {
-        if (memory_->built) {
+        if (at(function).built) {
             detail::throw_error(
                 state_error(std::string(function) + ": build() has been called, and the memory is made"));
         }
