@@ -4,6 +4,7 @@
 #pragma once
 
 #include <mp/error.hpp>
+#include <mp/nn/optim/gradient_limits.hpp>
 #include <mp/nn/optim/optimizer_traits.hpp>
 #include <mp/nn/optim/option_checks.hpp>
 
@@ -12,7 +13,8 @@
 
 namespace mp {
 
-/// Options of mp::adafactor, with the values of Shazeer and Stern (2018).
+/// Options of mp::adafactor, with the values of Shazeer and Stern (2018). Under a scaler, a step by a gradient whose square
+/// is beyond half of the range of float is skipped.
 struct adafactor_options {
     /// Finite and not negative. With relative_step the most that a step is relative to the weights, which after
     /// 1 / learning_rate^2 updates is 1 / sqrt(t); else what it always is.
@@ -78,6 +80,10 @@ struct optimizer_traits<adafactor_options> {
         check_options(function, options);
     }
     static double largest_rate_factor(const adafactor_options& /*options*/) { return 1.0; }
+    /// Half of the range is for the roundings of means whose beta approaches 1.
+    static gradient_limits limits(const adafactor_options& /*options*/, double largest_state) {
+        return {.state = double_sqrt(double_multiply(largest_state, 0.5))};
+    }
 };
 
 }}  // namespace mp::detail

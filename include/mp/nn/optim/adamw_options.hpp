@@ -4,6 +4,7 @@
 #pragma once
 
 #include <mp/config.hpp>
+#include <mp/nn/optim/gradient_limits.hpp>
 #include <mp/nn/optim/kernels/double_power.hpp>
 #include <mp/nn/optim/optimizer_traits.hpp>
 #include <mp/nn/optim/option_checks.hpp>
@@ -19,11 +20,13 @@ namespace mp {
 
 /// Options of mp::adamw, with the defaults of torch.optim.AdamW. They are multiplied by as floats, and
 /// have to be what is said here as floats as well: an epsilon of 1e-50 is refused, since it would be 0.
+/// Under a scaler, a step by a gradient whose square is beyond the range of the state is skipped.
 struct adamw_options {
     double learning_rate = 1e-3;  ///< finite and not negative, also over 1 - beta1 and times weight_decay
     double beta1 = 0.9;           ///< in [0, 1): how slowly the mean of the gradients moves
     double beta2 = 0.999;         ///< in [0, 1): how slowly the mean of their squares moves
-    double epsilon = 1e-8;        ///< finite and not negative; added to the root of the mean square
+    double epsilon =
+        1e-8;  ///< finite and not negative; added to the root of the mean square
     double weight_decay =
         1e-2;  ///< finite and not negative; this times the learning rate is the fraction that
                ///< every weight loses in a step
@@ -104,15 +107,12 @@ inline void check_options(std::string_view function, const adamw_options& option
                                                                        double learning_rate,
                                                                        std::uint64_t number) noexcept {
     return {options.coupled_decay ? 0.0F : static_cast<float>(learning_rate * options.weight_decay),
-            static_cast<float>(options.beta1),
-            static_cast<float>(1.0 - options.beta1),
-            static_cast<float>(options.beta2),
-            static_cast<float>(1.0 - options.beta2),
+            static_cast<float>(options.beta1), static_cast<float>(1.0 - options.beta1),
+            static_cast<float>(options.beta2), static_cast<float>(1.0 - options.beta2),
             static_cast<float>(learning_rate / (1.0 - double_power(options.beta1, number))),
             static_cast<float>(1.0 / double_sqrt(1.0 - double_power(options.beta2, number))),
             static_cast<float>(options.epsilon),
-            static_cast<float>(options.weight_decay),
-            options.coupled_decay && options.weight_decay > 0.0};
+            static_cast<float>(options.weight_decay), options.coupled_decay && options.weight_decay > 0.0};
 }
 
 template <>
@@ -128,6 +128,13 @@ struct optimizer_traits<adamw_options> {
     }
     static double largest_rate_factor(const adamw_options& options) {
         return mp::detail::largest_rate_factor(options);
+    }
+    static gradient_limits limits(const adamw_options& options, double largest_state) {
+        const double square =
+            largest_in_mean(largest_state, options.beta2, double_subtract(1.0, options.beta2));
+        const double root = double_sqrt(square);
+        const bool shared = options.coupled_decay && options.weight_decay > 0.0;
+        return {.state = shared ? double_multiply(root, 0.5) : root};
     }
     MP_HOST_DEVICE static coefficients coefficients_of(const adamw_options& options, double learning_rate,
                                                        std::uint64_t update) {

@@ -37,9 +37,11 @@ gradient_report report_on_gradients(cpu exec, const parameter_layout& layout,
     for (const parameter<Weight, Gradient>& it : parameters) report.checked += it.gradient.size();
     report.infinities = total.infinities;
     report.nans = total.nans;
-    if (total.found()) {
-        report.first_parameter = layout.array_at(total.first_index);
-        report.first_element = total.first_index - layout.offset(report.first_parameter);
+    report.too_large = total.too_large;
+    const std::size_t first = total.found() ? total.first_index : total.first_too_large;
+    if (first != no_index) {
+        report.first_parameter = layout.array_at(first);
+        report.first_element = first - layout.offset(report.first_parameter);
     }
     return report;
 }
@@ -50,6 +52,23 @@ struct pending_factors {
     float inverse_scale = 1.0F;
     float clip_factor = 1.0F;
 };
+
+/// Checks the products that a step uses of some gradients.
+template <class Gradient>
+non_finite_report check_product(instruction_set isa, std::span<const Gradient> gradient, pending_factors by,
+                                std::uint32_t limit) {
+    constexpr std::size_t chunk = parameter_layout::chunk;
+    const auto unscale = select_unscale<Gradient>(isa, by.inverse_scale, true, chunk);
+    const auto check = select_check<float>(isa, by.clip_factor);
+    shared_report report;
+    for (std::size_t at = 0; at < gradient.size(); at += chunk) {
+        const std::size_t count = (std::min)(chunk, gradient.size() - at);
+        alignas(64) float values[chunk];
+        static_cast<void>(unscale(gradient.data() + at, values, count, by.inverse_scale, no_check_limit));
+        report.add(at, check(values, count, by.clip_factor, limit));
+    }
+    return report.total();
+}
 
 /// The Euclidean norm of all gradients together, as floats that are multiplied on the way, which happens a
 /// chunk at a time in the first-level cache. gradient_of(i) is a span, empty for a parameter without one.
@@ -78,9 +97,9 @@ double norm_of_gradients(cpu exec, instruction_set isa, const parameter_layout& 
                 }
             }
             alignas(64) float values[chunk];
-            static_cast<void>(unscale(gradient.data() + at, values, count, by.inverse_scale));
+            static_cast<void>(unscale(gradient.data() + at, values, count, by.inverse_scale, no_check_limit));
             if (!same_value(by.clip_factor, 1.0F)) {
-                static_cast<void>(scale(values, values, count, by.clip_factor));
+                static_cast<void>(scale(values, values, count, by.clip_factor, no_check_limit));
             }
             sum(values, count, to);
         }
@@ -96,7 +115,7 @@ inline void scale_gradients(cpu exec, instruction_set isa, const parameter_layou
     layout.for_each_chunk(exec, unscale_grain, [&](std::size_t i, std::size_t first, std::size_t last) {
         if (gradients[i].empty()) return;
         float* const values = gradients[i].data() + first;
-        static_cast<void>(pass(values, values, last - first, factor));
+        static_cast<void>(pass(values, values, last - first, factor, no_check_limit));
     });
 }
 

@@ -73,7 +73,7 @@ public:
                update_of(checked(groups)), seed_of(checked(groups))),
           options_(std::move(groups)) {
         for (std::size_t i = 0; i < options_.size(); ++i) {
-            base::limit_learning_rate(traits::largest_rate_factor(options_[i]), i);
+            set_limits(i);
         }
     }
     /// Overload that runs on the calling thread.
@@ -141,7 +141,7 @@ public:
             }
         }
         options_[group] = options;
-        base::limit_learning_rate(traits::largest_rate_factor(options), group);
+        set_limits(group);
         base::set_learning_rate(options.learning_rate, group);
     }
 
@@ -210,7 +210,7 @@ public:
         if constexpr (Visitor::loads) {
             if (!visitor.applies()) return;
             for (std::size_t i = 0; i < options_.size(); ++i) {
-                base::limit_learning_rate(traits::largest_rate_factor(options_[i]), i);
+                set_limits(i);
             }
             // Checkpoints of version 1 have means that are not divided.
             if constexpr (detail::divides_means<Options, State> && requires { visitor.version(); }) {
@@ -275,6 +275,13 @@ private:
         std::size_t most = 0;
         for (const Options& options : groups) most = (std::max)(most, traits::states(options));
         return most;
+    }
+
+    /// Limits of the learning rate and of gradients in a group, by its options.
+    void set_limits(std::size_t group) {
+        base::limit_learning_rate(traits::largest_rate_factor(options_[group]), group);
+        base::limit_gradients(detail::gradient_limits_of(options_[group], detail::largest_stored<State>()),
+                              group);
     }
 
     void update(float inverse_scale) { static_cast<Derived&>(*this).update(inverse_scale); }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <mp/config.hpp>
+#include <mp/nn/optim/gradient_limits.hpp>
 #include <mp/nn/optim/optimizer_traits.hpp>
 #include <mp/nn/optim/option_checks.hpp>
 #include <mp/nn/optim/sgd_options.hpp>
@@ -79,6 +80,11 @@ struct optimizer_traits<lars_options> {
         }
     }
     static double largest_rate_factor(const lars_options& /*options*/) { return 1.0; }
+    /// A trust ratio bounds the step by the norm of the weights; half of the range is for the decay.
+    static gradient_limits limits(const lars_options& options, double largest_state) {
+        if (options.layer_adaptation) return {.state = double_multiply(largest_float_as_double, 0.5)};
+        return optimizer_traits<sgd_options>::limits(sgd_of(options), largest_state);
+    }
 
     MP_HOST_DEVICE static coefficients coefficients_of(const lars_options& options, double learning_rate,
                                                        std::uint64_t update) {

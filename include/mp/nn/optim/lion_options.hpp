@@ -4,6 +4,7 @@
 #pragma once
 
 #include <mp/config.hpp>
+#include <mp/nn/optim/gradient_limits.hpp>
 #include <mp/nn/optim/optimizer_traits.hpp>
 #include <mp/nn/optim/option_checks.hpp>
 #include <mp/nn/optim/weight_update.hpp>
@@ -18,7 +19,8 @@
 namespace mp {
 
 /// Options of mp::lion, with the defaults of its authors' implementation. They are multiplied by as floats,
-/// and have to be what is said here as floats as well.
+/// and have to be what is said here as floats as well. Under a scaler, a step by a gradient beyond the range of the
+/// state is skipped.
 struct lion_options {
     double learning_rate = 1e-4;  ///< finite and not negative, also times weight_decay; a third to a tenth of
                                   ///< AdamW's
@@ -58,6 +60,9 @@ struct optimizer_traits<lion_options> {
 
     static double largest_rate_factor(const lion_options& options) {
         return (std::max)(1.0, options.weight_decay);
+    }
+    static gradient_limits limits(const lion_options& options, double largest_state) {
+        return {.state = largest_in_mean(largest_state, options.beta2, double_subtract(1.0, options.beta2))};
     }
     static void check(std::string_view function, const lion_options& options) {
         require_non_negative(function, "learning_rate", options.learning_rate);

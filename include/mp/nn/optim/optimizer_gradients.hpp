@@ -4,6 +4,7 @@
 #pragma once
 
 #include <mp/error.hpp>
+#include <mp/nn/optim/gradient_limits.hpp>
 #include <mp/nn/optim/gradient_passes.hpp>
 #include <mp/nn/optim/optimizer_memory.hpp>
 #include <mp/nn/optim/option_checks.hpp>
@@ -16,10 +17,12 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <vector>
 
 namespace mp { inline namespace MP_ISA_NAMESPACE {
 
@@ -50,11 +53,11 @@ public:
         if constexpr (std::is_same_v<Gradient, float>) {
             allocate_unscaled();
             const auto pass = detail::select_unscale<float>(isa_, inverse_scale, true, layout_.total());
-            report = detail::report_on_gradients(exec_, layout_, parameters_,
-                                                 [&](std::size_t i, std::size_t first, std::size_t last) {
-                                                     float* const values = unscaled_spans_[i].data() + first;
-                                                     return pass(values, values, last - first, inverse_scale);
-                                                 });
+            report = detail::report_on_gradients(
+                exec_, layout_, parameters_, [&](std::size_t i, std::size_t first, std::size_t last) {
+                    float* const values = unscaled_spans_[i].data() + first;
+                    return pass(values, values, last - first, inverse_scale, limit_of(i));
+                });
             has_copy_ = true;
         } else {
             report = check_gradients(inverse_scale);
@@ -99,7 +102,8 @@ public:
         gradient_report report;
         for (std::size_t i = 0; i < parameters_.size(); ++i) {
             report.add(i, gradients[i].size(),
-                       unscale_and_check(exec_, gradients[i], unscaled_spans_[i]).report);
+                       detail::unscale_within(exec_, gradients[i].values_with_scale(), unscaled_spans_[i],
+                                              inverse_of_scale(gradients[i].scale()), limit_of(i)));
         }
         unscaled_ = true;
         has_copy_ = true;
@@ -117,6 +121,10 @@ public:
 
     /// The report that unscale_gradients would give, without keeping anything.
     ///
+    /// Finite values count as too large if, repeated for ever, they would take a state out of the range of its
+    /// format, or if one would move a weight by more than half of its range: from such a state some weights never
+    /// move again. docs/training.md has the bound of each optimizer.
+    ///
     /// \throws state_error     the gradients are already unscaled
     /// \throws argument_error  the inverse scale is NaN or negative
     [[nodiscard]] gradient_report check_gradients(float inverse_scale) const {
@@ -124,7 +132,26 @@ public:
         const auto pass = detail::select_check<Gradient>(isa_, inverse_scale);
         return detail::report_on_gradients(
             exec_, layout_, parameters_, [&](std::size_t i, std::size_t first, std::size_t last) {
-                return pass(parameters_[i].gradient.data() + first, last - first, inverse_scale);
+                return pass(parameters_[i].gradient.data() + first, last - first, inverse_scale, limit_of(i));
+            });
+    }
+
+    /// The report on the unscaled gradients as the next step uses them, which may have been clipped since. For a
+    /// loss scaler, where the report before has values that are too large.
+    ///
+    /// \throws state_error  the gradients are not unscaled
+    [[nodiscard]] gradient_report check_unscaled_gradients() const {
+        require_unscaled("mp::optimizer_base::check_unscaled_gradients");
+        return detail::report_on_gradients(
+            exec_, layout_, parameters_, [&](std::size_t i, std::size_t first, std::size_t last) {
+                const std::uint32_t limit = limit_of(i);
+                if (has_copy_) {
+                    const auto check = detail::select_check<float>(isa_, 1.0F);
+                    return check(unscaled_spans_[i].data() + first, last - first, 1.0F, limit);
+                }
+                return detail::check_product(
+                    isa_, std::span<const Gradient>(parameters_[i].gradient).subspan(first, last - first),
+                    pending_, limit);
             });
     }
 
@@ -237,6 +264,19 @@ protected:
     optimizer_gradients& operator=(optimizer_gradients&&) noexcept = default;
     ~optimizer_gradients() = default;
 
+    /// Sets the largest gradients of a group; without a call only infinities and NaNs are reported.
+    void limit_gradients(const detail::gradient_limits& limits, std::size_t group) {
+        limits_.resize((std::max)(limits_.size(), group + 1));
+        limits_[group] = limits;
+    }
+    [[nodiscard]] const detail::gradient_limits& limits_of_gradients(std::size_t group) const {
+        return limits_[group];
+    }
+
+    /// The largest number that weights and masters have.
+    static constexpr double largest_weight =
+        (std::min)(detail::largest_stored<Weight>(), detail::largest_stored<Master>());
+
     /// Checks the state and the argument of a fused step.
     void require_fused_step(std::string_view function, float inverse_scale) const {
         if (unscaled_) {
@@ -256,6 +296,7 @@ protected:
     using memory::layout_;
     using memory::parameters_;
     using memory::pending_;
+    using memory::rates_;
     using memory::square_sums_;
     using memory::unscaled_;
     using memory::unscaled_spans_;
@@ -265,6 +306,15 @@ private:
         unscaled_ = false;
         agreed_.clear();
     }
+
+    /// Bits of the largest gradient that a step takes of a parameter.
+    [[nodiscard]] std::uint32_t limit_of(std::size_t index) const {
+        const std::size_t group = parameters_[index].group;
+        if (group >= limits_.size()) return detail::no_check_limit;
+        return detail::largest_gradient_bits(limits_[group], rates_[group], largest_weight);
+    }
+
+    std::vector<detail::gradient_limits> limits_;  // of each group
 
     /// Has the unscaled gradients in unscaled_spans_.
     void copy_gradients() {
@@ -277,7 +327,7 @@ private:
                                    if (unscaled_spans_[i].empty()) return;
                                    static_cast<void>(unscale(parameters_[i].gradient.data() + first,
                                                              unscaled_spans_[i].data() + first, last - first,
-                                                             pending_.inverse_scale));
+                                                             pending_.inverse_scale, detail::no_check_limit));
                                });
         has_copy_ = true;
         const float factor = pending_.clip_factor;

@@ -89,6 +89,10 @@ namespace mp { inline namespace MP_ISA_NAMESPACE {
         line += ", " + detail::counted(event.applied, "optimizer", "optimizers") + " stepped";
         if (event.skipped != 0) line += " and " + detail::error_text(event.skipped) + " skipped";
     }
+    if (event.applied == 0 && event.skipped != 0 && !event.seen.non_finite()) {
+        line += ", " + detail::counted(event.skipped, "optimizer", "optimizers") +
+                " skipped: gradients too large for its states or weights";
+    }
     line += detail::flushed_words(event.seen.flushed, event.seen.values);
     if (event.parameter != ~0ULL) {
         line += ", first in ";

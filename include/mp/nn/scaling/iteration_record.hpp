@@ -56,11 +56,12 @@ struct optimizer_check {
 /// All ranks learn what any of them found.
 inline void agree(gradient_report& report, const reducer_reference& reducer) {
     if (!reducer) return;
-    std::array<std::uint64_t, 3> all{report.infinities, report.nans, report.checked};
+    std::array<std::uint64_t, 4> all{report.infinities, report.nans, report.checked, report.too_large};
     reducer.sum(all);
     report.infinities_elsewhere = all[0] - report.infinities;
     report.nans_elsewhere = all[1] - report.nans;
     report.checked_elsewhere = all[2] - report.checked;
+    report.too_large_elsewhere = all[3] - report.too_large;
 }
 
 /// Measurements of this rank, over all ranks.

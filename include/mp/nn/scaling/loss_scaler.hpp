@@ -177,6 +177,7 @@ public:
                 check = &record_.last();
             }
         }
+        check_clipped(optimizer, check->report);
         if (applies(check->report)) {
             optimizer.step();
         } else {
@@ -434,6 +435,22 @@ private:
         return record_.last().report;
     }
 
+    /// Replaces the values that were too large when they were unscaled by those that still are.
+    template <class Optimizer>
+    void check_clipped(Optimizer& optimizer, gradient_report& report) {
+        if (report.found() || !report.exceeds_limit()) return;
+        if constexpr (requires {
+                          { optimizer.check_unscaled_gradients() } -> std::same_as<gradient_report>;
+                      }) {
+            const gradient_report now = optimizer.check_unscaled_gradients();
+            report.too_large = now.too_large;
+            report.too_large_elsewhere = now.too_large_elsewhere;
+            report.first_parameter = now.too_large == 0 ? no_index : now.first_parameter;
+            report.first_element = now.too_large == 0 ? no_index : now.first_element;
+            record_.agree(report, reducer_);
+        }
+    }
+
     /// What gradients are multiplied by to be looked at. An inverse up to 1 makes nothing infinite.
     [[nodiscard]] static float inverse_to_check_with(float inverse) noexcept {
         return checks_scaled_gradients<Policy> && inverse > 1.0F ? 1.0F : inverse;
@@ -483,7 +500,8 @@ private:
     }
 
     [[nodiscard]] bool applies(const gradient_report& report) const {
-        return report.any_gradients() && !skips_step(policy_, report.observation());
+        return report.any_gradients() && !skips_step(policy_, report.observation()) &&
+               !report.exceeds_limit();
     }
 
     /// The change that update would make if nothing but `check` had been found.
@@ -502,7 +520,8 @@ private:
         result.flushed = record_.measured().flushed;
         result.subnormals = record_.measured().subnormals;
         result.overflows = record_.measured().overflows;
-        result.found_elsewhere = report.found_elsewhere();
+        result.too_large = report.too_large;
+        result.found_elsewhere = report.found_elsewhere() || report.too_large_elsewhere != 0;
         result.parameter_index = report.first_parameter;
         result.parameter_name = check.parameter_name();
         result.element_index = report.first_element;
@@ -513,6 +532,10 @@ private:
         const scale_change next = foreseen(check);
         result.scale_after = next.after;
         if (!applies(report)) {
+            if (!skips_step(policy_, report.observation())) {
+                result.status = step_status::skipped_too_large;
+                return result;
+            }
             const bool stuck = next.kind == scale_change_kind::failed ||
                                (next.kind == scale_change_kind::at_floor && !(next.after < next.before));
             result.status = stuck                                  ? step_status::skipped_at_floor

@@ -15,15 +15,20 @@ namespace mp {
 
 /// What the gradients of one optimizer looked like after unscaling.
 struct gradient_report {
-    std::uint64_t checked = 0;               ///< gradient values looked at; 0 means there are no gradients
-    std::uint64_t infinities = 0;            ///< values that are plus or minus infinity
-    std::uint64_t nans = 0;                  ///< values that are NaN
-    std::size_t first_parameter = no_index;  ///< the first parameter with either, or no_index
-    std::size_t first_element = no_index;    ///< the lowest index in it of either, or no_index
+    std::uint64_t checked = 0;     ///< gradient values looked at; 0 means there are no gradients
+    std::uint64_t infinities = 0;  ///< values that are plus or minus infinity
+    std::uint64_t nans = 0;        ///< values that are NaN
+    /// The first parameter with either, or with a value that is too large if there is neither; or no_index.
+    std::size_t first_parameter = no_index;
+    std::size_t first_element = no_index;  ///< the lowest index in it of such a value, or no_index
     // What other ranks looked at and found, see loss_scaler::set_reducer.
     std::uint64_t checked_elsewhere = 0;     ///< gradient values of theirs
     std::uint64_t infinities_elsewhere = 0;  ///< infinities of theirs
     std::uint64_t nans_elsewhere = 0;        ///< NaNs of theirs
+    /// Finite values so large that a step by them would take a state or a weight out of its format, on this
+    /// rank and on others.
+    std::uint64_t too_large = 0;
+    std::uint64_t too_large_elsewhere = 0;
 
     /// True if there is any infinity or NaN, on whatever rank.
     [[nodiscard]] constexpr bool found() const { return infinities != 0 || nans != 0 || found_elsewhere(); }
@@ -31,6 +36,9 @@ struct gradient_report {
     [[nodiscard]] constexpr bool found_elsewhere() const {
         return infinities_elsewhere != 0 || nans_elsewhere != 0;
     }
+
+    /// True if any value is too large, on whatever rank.
+    [[nodiscard]] constexpr bool exceeds_limit() const { return too_large != 0 || too_large_elsewhere != 0; }
 
     /// True if any rank has gradients.
     [[nodiscard]] constexpr bool any_gradients() const { return checked != 0 || checked_elsewhere != 0; }
@@ -44,11 +52,14 @@ struct gradient_report {
     /// added in order.
     constexpr void add(std::size_t parameter, std::size_t count, const non_finite_report& found_there) {
         checked += count;
-        infinities += found_there.infinities;
+        const bool first = found_there.found() ? !found() : first_parameter == no_index;
         nans += found_there.nans;
-        if (first_parameter == no_index && found_there.found()) {
+        infinities += found_there.infinities;
+        too_large += found_there.too_large;
+        const std::size_t index = found_there.found() ? found_there.first_index : found_there.first_too_large;
+        if (first && index != no_index) {
             first_parameter = parameter;
-            first_element = found_there.first_index;
+            first_element = index;
         }
     }
 
@@ -65,7 +76,8 @@ namespace mp { inline namespace MP_ISA_NAMESPACE {
 ///  - `step()` applies the unscaled gradients and then forgets them;
 ///  - `skip_step()` ends the round without a step: forgets them, if there are any, and changes nothing else.
 ///
-/// Optionally `parameter_name(index)` gives messages a name, see named_optimizer.
+/// Optionally `parameter_name(index)` gives messages a name, see named_optimizer; and where reports count values
+/// that are too_large, `check_unscaled_gradients()` reports on the unscaled gradients again, by now maybe clipped.
 template <class Optimizer>
 concept scalable_optimizer = requires(Optimizer& optimizer, float inverse_scale) {
     { optimizer.unscale_gradients(inverse_scale) } -> std::same_as<gradient_report>;

@@ -40,11 +40,13 @@ private:
 
 /// One iteration of a loss scaler, from one update to the next.
 struct scale_event {
-    std::uint64_t iteration = 0;      ///< updates before this one
-    scale_change change = {};         ///< the scale before and after, and why
-    gradient_observation seen = {};   ///< what was found in all gradients
-    std::uint32_t applied = 0;        ///< optimizers that stepped
-    std::uint32_t skipped = 0;        ///< optimizers that did not because of infinities or NaNs
+    std::uint64_t iteration = 0;     ///< updates before this one
+    scale_change change = {};        ///< the scale before and after, and why
+    gradient_observation seen = {};  ///< what was found in all gradients
+    std::uint32_t applied = 0;       ///< optimizers that stepped
+    /// Optimizers that did not, because of infinities or NaNs; where `seen` has none, because of finite gradients
+    /// that are too large, see step_status::skipped_too_large.
+    std::uint32_t skipped = 0;
     std::uint64_t parameter = ~0ULL;  ///< the first parameter with a bad value, or all ones
     std::uint64_t element = ~0ULL;    ///< the first bad element in it, or all ones
     short_name parameter_name = {};   ///< its name, if it has one

@@ -22,6 +22,9 @@ enum class step_status : unsigned char {
     /// Skipped, and the scale is at the floor already or the policy refuses to lower it further: the
     /// gradients overflow for another reason than the scale.
     skipped_at_floor,
+    /// Skipped: finite gradients are so large that the step, or its repetition, would take a state or a weight out of
+    /// the range of its format, from which some would never come back. The scale stays: it is not the reason.
+    skipped_too_large,
     no_gradients  ///< the optimizer has no gradient values at all; nothing was done
 };
 
@@ -33,10 +36,11 @@ struct step_result {
     float scale_after = 1.0F;
     std::uint64_t infinities = 0;  ///< infinite values among the unscaled gradients
     std::uint64_t nans = 0;        ///< NaNs among them
+    std::uint64_t too_large = 0;   ///< finite values that are too large for the states or the weights
     std::uint64_t flushed = 0;     ///< values that became zero in the reduced format, if observed
     std::uint64_t subnormals = 0;  ///< values that are subnormal in the reduced format, if observed
     std::uint64_t overflows = 0;   ///< finite values beyond the reduced format, if observed
-    bool found_elsewhere = false;  ///< the infinity or NaN is (also) in the gradients of another rank
+    bool found_elsewhere = false;  ///< such a value is (also) in the gradients of another rank
     std::size_t parameter_index = no_index;  ///< the first parameter with a bad value, or no_index
     /// Its name if the optimizer gives names; refers to the optimizer's own text, so it lives as long.
     std::string_view parameter_name = {};
@@ -60,6 +64,7 @@ inline std::string to_string(const step_result& result) {
             break;
         case step_status::skipped_infinity:
         case step_status::skipped_nan:
+        case step_status::skipped_too_large:
             text = "skipped";
             break;
         case step_status::skipped_at_floor:
@@ -72,6 +77,11 @@ inline std::string to_string(const step_result& result) {
         text += ", " + detail::error_text(result.infinities) +
                 (result.infinities == 1 ? " infinity and " : " infinities and ") +
                 detail::error_text(result.nans) + (result.nans == 1 ? " NaN" : " NaNs");
+    }
+    if (result.too_large != 0) {
+        text += ", " + detail::error_text(result.too_large) +
+                (result.too_large == 1 ? " gradient" : " gradients") +
+                " too large for the states or the weights";
     }
     if (result.found_elsewhere) text += ", found by another rank";
     if (result.flushed != 0) text += ", " + detail::error_text(result.flushed) + " flushed";

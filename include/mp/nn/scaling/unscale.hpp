@@ -36,21 +36,30 @@ class shared_report {
 public:
     /// Adds the report of a chunk whose first element has index `begin`.
     void add(std::size_t begin, const non_finite_report& chunk) noexcept {
-        if (!chunk.found()) return;
+        if (!chunk.found() && chunk.too_large == 0) return;
         infinities_ += chunk.infinities;
         nans_ += chunk.nans;
-        const std::size_t index = begin + chunk.first_index;
-        std::size_t lowest = first_index_;
-        while (index < lowest && !first_index_.compare_exchange_weak(lowest, index)) {
+        too_large_ += chunk.too_large;
+        if (chunk.found()) lower(first_index_, begin + chunk.first_index);
+        if (chunk.too_large != 0) lower(first_too_large_, begin + chunk.first_too_large);
+    }
+
+    [[nodiscard]] non_finite_report total() const noexcept {
+        return {infinities_, nans_, first_index_, too_large_, first_too_large_};
+    }
+
+private:
+    static void lower(std::atomic<std::size_t>& first, std::size_t index) noexcept {
+        std::size_t lowest = first;
+        while (index < lowest && !first.compare_exchange_weak(lowest, index)) {
         }
     }
 
-    [[nodiscard]] non_finite_report total() const noexcept { return {infinities_, nans_, first_index_}; }
-
-private:
     std::atomic<std::uint64_t> infinities_{0};
     std::atomic<std::uint64_t> nans_{0};
     std::atomic<std::size_t> first_index_{no_index};
+    std::atomic<std::uint64_t> too_large_{0};
+    std::atomic<std::size_t> first_too_large_{no_index};
 };
 
 /// Calls `block(begin, count)` over [0, count), which says whether there is something to be found, and then
@@ -125,6 +134,24 @@ bool check_unscale_arrays(std::string_view function, std::span<const Gradient> i
     return in_place;
 }
 
+/// Body of unscale_and_check; magnitudes whose bits are above `limit` count as too large.
+template <class Gradient>
+non_finite_report unscale_within(cpu exec, std::span<Gradient> gradients, std::span<float> out,
+                                 float inverse_scale, std::uint32_t limit) {
+    using gradient = std::remove_const_t<Gradient>;
+    const std::span<const gradient> in = gradients;
+    constexpr std::string_view function = "mp::unscale_and_check";
+    check_threads(function, exec);
+    require_inverse_scale(function, inverse_scale);
+    const bool in_place = check_unscale_arrays(function, in, out);
+    const auto pass = select_unscale<gradient>(isa_of(function, exec), inverse_scale, in_place, in.size());
+    shared_report report;
+    parallel_for(exec, in.size(), unscale_grain, [&](std::size_t begin, std::size_t end) {
+        report.add(begin, pass(in.data() + begin, out.data() + begin, end - begin, inverse_scale, limit));
+    });
+    return report.total();
+}
+
 }}  // namespace mp::detail
 
 namespace mp { inline namespace MP_ISA_NAMESPACE {
@@ -147,20 +174,8 @@ namespace mp { inline namespace MP_ISA_NAMESPACE {
 template <detail::gradient_range Gradients, detail::writable_float_range Unscaled>
 non_finite_report unscale_and_check(cpu exec, const Gradients& gradients, Unscaled&& unscaled,
                                     float inverse_scale) {
-    using gradient = detail::element_value<const Gradients>;
-    const std::span<const gradient> in = detail::as_span(gradients);
-    const std::span<float> out = detail::as_span(unscaled);
-    constexpr std::string_view function = "mp::unscale_and_check";
-    detail::check_threads(function, exec);
-    detail::require_inverse_scale(function, inverse_scale);
-    const bool in_place = detail::check_unscale_arrays(function, in, out);
-    const auto pass =
-        detail::select_unscale<gradient>(detail::isa_of(function, exec), inverse_scale, in_place, in.size());
-    detail::shared_report report;
-    detail::parallel_for(exec, in.size(), detail::unscale_grain, [&](std::size_t begin, std::size_t end) {
-        report.add(begin, pass(in.data() + begin, out.data() + begin, end - begin, inverse_scale));
-    });
-    return report.total();
+    return detail::unscale_within(exec, detail::as_span(gradients), detail::as_span(unscaled), inverse_scale,
+                                  detail::no_check_limit);
 }
 
 /// unscale_and_check in place.
@@ -184,7 +199,7 @@ non_finite_report check_finite(cpu exec, const Gradients& gradients, float inver
     const auto pass = detail::select_check<gradient>(detail::isa_of(function, exec), inverse_scale);
     detail::shared_report report;
     detail::parallel_for(exec, in.size(), detail::unscale_grain, [&](std::size_t begin, std::size_t end) {
-        report.add(begin, pass(in.data() + begin, end - begin, inverse_scale));
+        report.add(begin, pass(in.data() + begin, end - begin, inverse_scale, detail::no_check_limit));
     });
     return report.total();
 }

@@ -123,6 +123,10 @@ public:
     [[nodiscard]] gradient_report check_gradients(float inverse_scale) {
         return agreed(inner_.check_gradients(inverse_scale));
     }
+    /// Likewise. Collective.
+    [[nodiscard]] gradient_report check_unscaled_gradients() {
+        return agreed(inner_.check_unscaled_gradients());
+    }
     /// The Euclidean norm of all gradients, the same on all ranks. Collective.
     [[nodiscard]] double gradient_norm() {
         if (!shares()) return inner_.gradient_norm();
@@ -206,11 +210,12 @@ private:
     }
     [[nodiscard]] std::size_t self() const { return static_cast<std::size_t>(reduction_.ranks().rank()); }
 
+    static constexpr std::size_t counts = 4;  // of a report
     gradient_report agreed(gradient_report report) {
         // Which parameters were used is agreed on by the same message.
         const std::size_t parameters = inner_.parameters().size();
-        for (std::size_t i = 0; i < parameters; ++i) agreed_[3 + i] = inner_.is_used(i, writes_) ? 1 : 0;
-        const std::span<const std::uint64_t> used = std::span(agreed_).subspan(3);
+        for (std::size_t i = 0; i < parameters; ++i) agreed_[counts + i] = inner_.is_used(i, writes_) ? 1 : 0;
+        const std::span<const std::uint64_t> used = std::span(agreed_).subspan(counts);
         if (!shares()) {
             inner_.set_used(used);
             return report;
@@ -218,6 +223,7 @@ private:
         agreed_[0] = report.checked;
         agreed_[1] = report.infinities;
         agreed_[2] = report.nans;
+        agreed_[3] = report.too_large;
         reduction_.ranks().sum(agreed_);
         inner_.set_used(used);
         if (report.first_parameter != no_index) {
@@ -226,6 +232,7 @@ private:
         report.checked_elsewhere = agreed_[0] - report.checked;
         report.infinities_elsewhere = agreed_[1] - report.infinities;
         report.nans_elsewhere = agreed_[2] - report.nans;
+        report.too_large_elsewhere = agreed_[3] - report.too_large;
         return report;
     }
 
@@ -283,7 +290,7 @@ private:
     std::vector<double> in_order_;  // as one optimizer of everything would have them
     detail::gradient_writes writes_;
     std::vector<std::uint64_t> agreed_ =
-        std::vector<std::uint64_t>(3 + inner_.parameters().size());  // by all ranks
+        std::vector<std::uint64_t>(counts + inner_.parameters().size());  // by all ranks
 };
 
 /// Makes a mp::sharded_optimizer:

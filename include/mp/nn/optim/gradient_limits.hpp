@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// Largest gradients by which states and weights remain in the range of their formats.
+#pragma once
+
+#include <mp/base/bits.hpp>
+#include <mp/config.hpp>
+#include <mp/nn/optim/block_moments.hpp>
+#include <mp/nn/optim/optimizer_traits.hpp>
+#include <mp/nn/optim/option_checks.hpp>
+#include <mp/numbers/format/basic_float.hpp>
+#include <mp/numbers/format/float_arithmetic.hpp>
+#include <mp/numbers/simd/floating_point_modes.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
+
+/// The largest finite value of an array of weights or of state.
+template <class Value>
+[[nodiscard]] constexpr double largest_stored() noexcept {
+    if constexpr (reduced<Value>) {
+        return static_cast<double>((std::numeric_limits<Value>::max)());
+    } else {
+        return largest_float_as_double;  // scales of block_moment are float
+    }
+}
+
+/// Largest |y| for which x = beta * x + weight * y, repeated for ever, remains at most `largest`. The three
+/// roundings of a step and those of the coefficients to float make the sum larger by at most 2^-22 of itself, so
+/// that its limit is weight * y / (1 - beta - 2^-22).
+[[nodiscard]] inline double largest_in_mean(double largest, double beta, double weight) noexcept {
+    const double rest = double_subtract(1.0, beta);
+    const double kept = (std::max)(double_subtract(rest, 0x1p-22), double_multiply(rest, 0.5));
+    return double_divide(double_multiply(largest, kept), weight);
+}
+
+/// Limits of optimizers whose traits have `static gradient_limits limits(const Options&, double largest_state)`;
+/// others have none.
+template <class Options>
+[[nodiscard]] gradient_limits gradient_limits_of(const Options& options, double largest_state) {
+    if constexpr (requires { optimizer_traits<Options>::limits(options, largest_state); }) {
+        return in_default_modes([&] { return optimizer_traits<Options>::limits(options, largest_state); });
+    } else {
+        return {};
+    }
+}
+
+/// Bits of the largest gradient within the limits. A weight of at most half of the largest one then remains finite.
+[[nodiscard]] inline std::uint32_t largest_gradient_bits(const gradient_limits& limits, double learning_rate,
+                                                         double largest_weight) noexcept {
+    const double step = double_multiply(double_multiply(largest_weight, 0.5), limits.step);
+    double bound = (std::min)(limits.state, largest_float_as_double);
+    if (double_multiply(bound, learning_rate) > step) bound = double_divide(step, learning_rate);
+    const auto nearest = static_cast<float>(bound);
+    const auto bits = bit_cast<std::uint32_t>(nearest);
+    return static_cast<double>(nearest) > bound ? bits - 1 : bits;
+}
+
+}}  // namespace mp::detail
