@@ -105,7 +105,7 @@ TEST_CASE("whatever is accepted gives coefficients that are finite, and zero onl
                          good(1.0, made.one_minus_beta1) && good(options.beta2, made.beta2) &&
                          made.beta2 < 1.0F && good(1.0, made.one_minus_beta2) &&
                          good(options.learning_rate, made.rate) && good(1.0, made.inverse_bias) &&
-                         good(options.epsilon, made.epsilon);
+                         good(1.0, made.epsilon);
             CAPTURE(options.learning_rate);
             CAPTURE(options.beta1);
             CAPTURE(options.beta2);

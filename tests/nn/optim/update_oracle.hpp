@@ -35,6 +35,12 @@ inline float multiply(float a, float b) {
     return stored(a * b);
 }
 
+/// What Adam adds to a root.
+template <class Options>
+float epsilon_of(const Options& options) {
+    return options.epsilon > 0.0 ? static_cast<float>(options.epsilon) : 0x1p-64F;
+}
+
 template <class Value>
 float widened(Value x) {
     return static_cast<float>(x);
@@ -182,8 +188,7 @@ struct adamw_rule {
         states[0] = add(multiply(mean.kept, states[0]), multiply(mean.taken, gradient));
         states[1] =
             add(multiply(square.kept, states[1]), multiply(square.taken, multiply(gradient, gradient)));
-        const float denominator =
-            add(multiply(stored(std::sqrt(states[1])), inverse_bias), static_cast<float>(o.epsilon));
+        const float denominator = add(multiply(stored(std::sqrt(states[1])), inverse_bias), epsilon_of(o));
         const float decay = o.coupled_decay ? 0.0F : static_cast<float>(o.learning_rate * o.weight_decay);
         const float decayed = multiply(decay, weight);
         weight = subtract(weight, add(decayed, multiply(rate, stored(states[0] / denominator))));
@@ -251,8 +256,8 @@ struct lamb_rule {
             add(multiply(square.kept, states[1]), multiply(square.taken, multiply(gradient, gradient)));
         const float root =
             multiply(stored(std::sqrt(states[1])), static_cast<float>(1.0 / std::sqrt(square.bias)));
-        const float moved = multiply(static_cast<float>(1.0 / mean.bias),
-                                     stored(states[0] / add(root, static_cast<float>(o.epsilon))));
+        const float moved =
+            multiply(static_cast<float>(1.0 / mean.bias), stored(states[0] / add(root, epsilon_of(o))));
         return add(o.adam_w_mode ? decayed : multiply(0.0F, weight), moved);
     }
     [[nodiscard]] long double ratio_of(long double weights, long double updates) const {

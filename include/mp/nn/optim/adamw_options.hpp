@@ -26,7 +26,7 @@ struct adamw_options {
     double beta1 = 0.9;           ///< in [0, 1): how slowly the mean of the gradients moves
     double beta2 = 0.999;         ///< in [0, 1): how slowly the mean of their squares moves
     double epsilon =
-        1e-8;  ///< finite and not negative; added to the root of the mean square
+        1e-8;  ///< finite and not negative, 0 counts as 2^-64; added to the root of the mean square
     double weight_decay =
         1e-2;  ///< finite and not negative; this times the learning rate is the fraction that
                ///< every weight loses in a step
@@ -111,7 +111,8 @@ inline void check_options(std::string_view function, const adamw_options& option
             static_cast<float>(options.beta2), static_cast<float>(1.0 - options.beta2),
             static_cast<float>(learning_rate / (1.0 - double_power(options.beta1, number))),
             static_cast<float>(1.0 / double_sqrt(1.0 - double_power(options.beta2, number))),
-            static_cast<float>(options.epsilon),
+            // Not zero: squares of small gradients are, and so would be the divisor.
+            static_cast<float>(options.epsilon > 0.0 ? options.epsilon : 0x1p-64),
             static_cast<float>(options.weight_decay), options.coupled_decay && options.weight_decay > 0.0};
 }
 

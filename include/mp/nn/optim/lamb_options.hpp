@@ -27,7 +27,7 @@ struct lamb_options {
     double beta1 = 0.9;           ///< in [0, 1): how slowly the mean of the gradients moves
     double beta2 = 0.999;         ///< in [0, 1): how slowly the mean of their squares moves
     double epsilon =
-        1e-6;  ///< finite and not negative; added to the root of the mean square
+        1e-6;  ///< finite and not negative, 0 counts as 2^-64; added to the root of the mean square
     double weight_decay = 1e-2;   ///< finite and not negative; this times the weight is part of the update
     bool bias_correction = true;  ///< divides the means by 1 - beta^t
     bool adam_w_mode = true;      ///< false: weight_decay times the weight is added to the gradient instead
