@@ -215,9 +215,10 @@ void check_training(Device& device, const Options& options, const run& how) {
         REQUIRE(found.found() == (step == how.bad_step));
         CHECK(device.get(report)[0].on_host().checked == found.checked);
         CHECK(device.get(report)[0].nans == found.nans);
-        CHECK(device.get(report)[0].first_parameter() == found.first_parameter);
-        CHECK(device.get(report)[0].first_element() == found.first_element);
         if (found.found()) {
+            // Otherwise the CPU's optimizer names gradients above its limit, which these checks were not given.
+            CHECK(device.get(report)[0].first_parameter() == found.first_parameter);
+            CHECK(device.get(report)[0].first_element() == found.first_element);
             on_cpu.skip_step();
             CHECK(arrays.bytes() == before);
             CHECK(optimizer_after.steps == applied);

@@ -209,11 +209,12 @@ namespace detail {
 inline constexpr std::size_t added_members = offsetof(device_gradient_report, largest_bits) / 8;
 static_assert(sizeof(unsigned long long) == 8 && offsetof(device_gradient_report, checked) == 0);
 static_assert(offsetof(device_gradient_report, large) == 8 * (added_members - 1));
+static_assert(offsetof(device_gradient_report, excess) == offsetof(device_gradient_report, largest_bits) + 8);
 
 }  // namespace detail
 
 /// Makes the reports of all ranks the report on all gradients, in device memory and in the order of the
-/// stream: counts become their sums, the largest magnitude the largest of all. Nothing waits on the host, and
+/// stream: counts become their sums, the largest magnitude and excess the largest of all. Nothing waits on the host, and
 /// it may be captured into a graph. `first` stays: it is the place on this rank, if there is one.
 ///
 /// Call it on every rank once an iteration, after the last unscale_and_check and convert_and_observe and
@@ -242,7 +243,7 @@ inline void reduce_report(cuda_stream exec, ncclComm_t communicator, device_grad
     ncclResult_t status =
         ncclAllReduce(added, added, detail::added_members, ncclUint64, ncclSum, communicator, exec.stream);
     if (status == ncclSuccess) {
-        status = ncclAllReduce(largest, largest, 1, ncclUint64, ncclMax, communicator, exec.stream);
+        status = ncclAllReduce(largest, largest, 2, ncclUint64, ncclMax, communicator, exec.stream);
     }
     const ncclResult_t end = ncclGroupEnd();  // in any case, or the thread stays in the group
     check_nccl(status, "ncclAllReduce");

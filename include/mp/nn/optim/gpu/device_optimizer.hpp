@@ -8,6 +8,7 @@
 #include <mp/config.hpp>
 #include <mp/device/gpu/chunks.hpp>
 #include <mp/nn/optim/adamw_options.hpp>
+#include <mp/nn/optim/gradient_limits.hpp>
 #include <mp/nn/optim/lion_options.hpp>
 #include <mp/nn/optim/optimizer_traits.hpp>
 #include <mp/nn/optim/sgd_options.hpp>
@@ -16,6 +17,7 @@
 #include <mp/nn/scaling/policy.hpp>
 #include <mp/numbers/format/float_arithmetic.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -81,6 +83,18 @@ template <class Options>
     return result;
 }
 
+/// The largest gradient, without its scale and clipped, by which a step of these options leaves states and weights that
+/// training goes on from, for check_gradients and gradient_norm. See mp::optimizer_base::check_gradients.
+template <class Parameter, class Options>
+[[nodiscard]] float largest_gradient(const Options& options) {
+    using namespace detail;
+    constexpr double largest_weight = (std::min)(largest_stored<typename Parameter::weight_type>(),
+                                                 largest_stored<typename Parameter::master_type>());
+    constexpr double largest_state = largest_stored<typename Parameter::state_type>();
+    return bit_cast<float>(largest_gradient_bits(gradient_limits_of(options, largest_state),
+                                                 options.learning_rate, largest_weight));
+}
+
 }}  // namespace mp
 
 namespace mp {
@@ -89,7 +103,7 @@ namespace mp {
 struct gpu_gradient_state {
     const float* inverse_scale = nullptr;  ///< the gradients are multiplied by it; null for 1
     const float* clip_factor = nullptr;    ///< and by this then; see device_gradient_norm. Null for 1
-    /// The step is skipped if it has an infinity or NaN; null: there is always a step.
+    /// The step is skipped if it has an infinity, a NaN or an excess; null: there is always a step.
     const device_gradient_report* report = nullptr;
 };
 
@@ -101,7 +115,9 @@ namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 struct skip_by_report {
     const device_gradient_report* report;
 
-    MP_HOST_DEVICE bool operator()() const { return report != nullptr && report->found(); }
+    MP_HOST_DEVICE bool operator()() const {
+        return report != nullptr && (report->found() || report->exceeds_limit());
+    }
 };
 
 /// Skips a step as the policy of a loss scale wants.

@@ -33,7 +33,8 @@ namespace mp {
 /// The norm of gradients, and what clipping multiplies them by: in device memory, for adamw_step and
 /// sgd_step.
 struct device_gradient_norm {
-    double norm = 0;        ///< before clipping
+    double norm = 0;                ///< before clipping
+    unsigned long long excess = 0;  ///< of device_gradient_report, between the kernels of a norm
     float clip_factor = 1;  ///< float(max_norm / (norm + 1e-6)), at most 1; 1 if the norm is not finite
 };
 
@@ -58,15 +59,17 @@ struct square_sums_kernel {
         std::uint32_t number;
         std::uint32_t first_block;
     };
-    static constexpr std::size_t capacity = (4096 - 64) / sizeof(entry);
+    static constexpr std::size_t capacity = (4096 - 80) / sizeof(entry);
 
     const float* inverse_scale;
     device_gradient_report* report;  // or null
+    unsigned long long* excess;      // of the report before clipping
     double* sums;
     std::uint64_t elements;
     unsigned long long first_parameter;
     std::uint32_t tensors;
     std::uint32_t blocks;
+    float largest;
     entry list[capacity];
 
     MP_ANY_EXECUTION_SPACE
@@ -92,7 +95,7 @@ struct square_sums_kernel {
             const unsigned long long checked = elements;
             thread.atomic_add(&report->checked, checked);
         }
-        add_to_report(thread, report, found);
+        add_to_report(thread, report, excess, found);
     }
 
 private:
@@ -137,7 +140,7 @@ private:
                 }
                 if (report != nullptr) {
                     found.look_at(values, first_parameter + tensor.number,
-                                  begin + static_cast<std::size_t>(first + i * row));
+                                  begin + static_cast<std::size_t>(first + i * row), largest);
                 }
             }
         }
@@ -168,6 +171,7 @@ struct gradient_norm_kernel {
     std::uint64_t blocks;
     double max_norm;
     device_gradient_norm* result;
+    device_gradient_report* report;  // or null
 
     MP_ANY_EXECUTION_SPACE
     template <class Thread>
@@ -196,7 +200,9 @@ struct gradient_norm_kernel {
         if (lane != 0) return;
         const double norm = double_sqrt(thread.load(lanes));
         thread.store(&result->norm, norm);
-        thread.store(&result->clip_factor, clip_factor(norm, max_norm));
+        const float factor = clip_factor(norm, max_norm);
+        thread.store(&result->clip_factor, factor);
+        if (report != nullptr) add_clipped_excess(thread, report, &result->excess, factor);
     }
 };
 
@@ -206,6 +212,7 @@ struct global_norm_kernel {
     static constexpr int threads = 32;
     device_gradient_norm* norms[Count];
     double max_norm;
+    device_gradient_report* report;
 
     MP_ANY_EXECUTION_SPACE
     template <class Thread>
@@ -217,7 +224,10 @@ struct global_norm_kernel {
             squares = double_add(squares, double_multiply(norm, norm));
         }
         const float factor = clip_factor(double_sqrt(squares), max_norm);
-        for (device_gradient_norm* const it : norms) thread.store(&it->clip_factor, factor);
+        for (device_gradient_norm* const it : norms) {
+            thread.store(&it->clip_factor, factor);
+            add_clipped_excess(thread, report, &it->excess, factor);
+        }
     }
 };
 
@@ -236,6 +246,71 @@ template <detail::gradient_list List>
     for (const auto& item : detail::as_span(gradients)) blocks += detail::square_blocks(item.gradient.size());
     return blocks;
 }
+
+}}  // namespace mp
+
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
+
+/// Body of gradient_norm. Unless it `clips`, what is in excess remains in the result for global_norm_kernel.
+template <gpu_executor Executor, gradient_list List>
+void run_gradient_norm(const Executor& exec, const List& gradients, const float* inverse_scale,
+                       std::span<double> workspace, device_gradient_norm* result, double max_norm,
+                       device_gradient_report* report, std::size_t first_parameter, float largest,
+                       bool clips) {
+    using gradient = list_gradient<const List>;
+    using kernel = square_sums_kernel<gradient>;
+    static_assert(simt::kernel<kernel>, "mp: the table of tensors goes to the device with the launch");
+    constexpr std::string_view function = "mp::gradient_norm";
+    const auto list = as_span(gradients);
+    for (std::size_t i = 0; i < list.size(); ++i) {
+        check_listed_gradient(function, i, first_parameter, std::span<const gradient>(list[i].gradient));
+    }
+    const std::size_t needed = gradient_norm_workspace(gradients);
+    if (workspace.size() < needed) {
+        throw_argument(function, "workspace.size()", workspace.size(),
+                       "must be at least gradient_norm_workspace(gradients), which is " + error_text(needed));
+    }
+    require_memory(function, "workspace.data()", workspace.data(), needed);
+    require_memory(function, "result", result, 1);
+    require_limit(function, "max_norm", max_norm);
+    kernel parameters{};
+    parameters.inverse_scale = inverse_scale;
+    parameters.report = report;
+    parameters.excess = &result->excess;
+    parameters.largest = largest;
+    parameters.sums = workspace.data();
+    parameters.first_parameter = first_parameter;
+    const auto flush = [&] {
+        if (parameters.tensors == 0) return;
+        const std::size_t groups = (parameters.blocks + std::size_t{kernel::blocks_at_a_time} - 1) /
+                                   std::size_t{kernel::blocks_at_a_time};
+        launch(function, exec, simt::launch_size{.blocks = static_cast<std::ptrdiff_t>(groups)}, parameters);
+        parameters.sums += parameters.blocks;
+        parameters.elements = 0;
+        parameters.tensors = 0;
+        parameters.blocks = 0;
+    };
+    for (std::size_t i = 0; i < list.size(); ++i) {
+        const std::span<const gradient> values = list[i].gradient;
+        if (values.empty()) continue;
+        const std::size_t blocks = square_blocks(values.size());
+        if (parameters.tensors == kernel::capacity || parameters.blocks + blocks > (std::size_t{1} << 30)) {
+            flush();
+        }
+        parameters.list[parameters.tensors] = {values.data(), values.size(), static_cast<std::uint32_t>(i),
+                                               parameters.blocks};
+        ++parameters.tensors;
+        parameters.blocks += static_cast<std::uint32_t>(blocks);
+        parameters.elements += values.size();
+    }
+    flush();
+    launch(function, exec, simt::launch_size{.blocks = 1, .shared_bytes = block_lanes * sizeof(double)},
+           gradient_norm_kernel{workspace.data(), needed, max_norm, result, clips ? report : nullptr});
+}
+
+}}  // namespace mp::detail
+
+namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// The Euclidean norm of all gradients of a list together, without their scale, and the factor that scales
 /// them down to `max_norm`, as clip_gradient_norm of the CPU's optimizers has them: both have its bits,
@@ -262,6 +337,7 @@ template <detail::gradient_list List>
 /// \param report         one report in device memory to which the infinities and NaNs are added in the same
 ///                       pass, as check_gradients does; or null
 /// \param first_parameter  number of the first gradient, for the report
+/// \param largest   finite gradients above it, by now clipped, have the step skipped: see largest_gradient()
 /// \throws argument_error  a gradient is null or too large; the workspace is too small; result is null;
 ///                         max_norm is NaN or not positive
 /// \throws cuda_error  a launch failed
@@ -269,57 +345,10 @@ template <gpu_executor Executor, detail::gradient_list List>
 void gradient_norm(const Executor& exec, const List& gradients, const float* inverse_scale,
                    std::span<double> workspace, device_gradient_norm* result,
                    double max_norm = std::numeric_limits<double>::infinity(),
-                   device_gradient_report* report = nullptr, std::size_t first_parameter = 0) {
-    using gradient = detail::list_gradient<const List>;
-    using kernel = detail::square_sums_kernel<gradient>;
-    static_assert(simt::kernel<kernel>, "mp: the table of tensors goes to the device with the launch");
-    constexpr std::string_view function = "mp::gradient_norm";
-    const auto list = detail::as_span(gradients);
-    for (std::size_t i = 0; i < list.size(); ++i) {
-        detail::check_listed_gradient(function, i, first_parameter,
-                                      std::span<const gradient>(list[i].gradient));
-    }
-    const std::size_t needed = gradient_norm_workspace(gradients);
-    if (workspace.size() < needed) {
-        detail::throw_argument(
-            function, "workspace.size()", workspace.size(),
-            "must be at least gradient_norm_workspace(gradients), which is " + detail::error_text(needed));
-    }
-    detail::require_memory(function, "workspace.data()", workspace.data(), needed);
-    detail::require_memory(function, "result", result, 1);
-    detail::require_limit(function, "max_norm", max_norm);
-    kernel parameters{};
-    parameters.inverse_scale = inverse_scale;
-    parameters.report = report;
-    parameters.sums = workspace.data();
-    parameters.first_parameter = first_parameter;
-    const auto flush = [&] {
-        if (parameters.tensors == 0) return;
-        const std::size_t groups = (parameters.blocks + std::size_t{kernel::blocks_at_a_time} - 1) /
-                                   std::size_t{kernel::blocks_at_a_time};
-        launch(function, exec, simt::launch_size{.blocks = static_cast<std::ptrdiff_t>(groups)}, parameters);
-        parameters.sums += parameters.blocks;
-        parameters.elements = 0;
-        parameters.tensors = 0;
-        parameters.blocks = 0;
-    };
-    for (std::size_t i = 0; i < list.size(); ++i) {
-        const std::span<const gradient> values = list[i].gradient;
-        if (values.empty()) continue;
-        const std::size_t blocks = detail::square_blocks(values.size());
-        if (parameters.tensors == kernel::capacity || parameters.blocks + blocks > (std::size_t{1} << 30)) {
-            flush();
-        }
-        parameters.list[parameters.tensors] = {values.data(), values.size(), static_cast<std::uint32_t>(i),
-                                               parameters.blocks};
-        ++parameters.tensors;
-        parameters.blocks += static_cast<std::uint32_t>(blocks);
-        parameters.elements += values.size();
-    }
-    flush();
-    launch(function, exec,
-           simt::launch_size{.blocks = 1, .shared_bytes = detail::block_lanes * sizeof(double)},
-           detail::gradient_norm_kernel{workspace.data(), needed, max_norm, result});
+                   device_gradient_report* report = nullptr, std::size_t first_parameter = 0,
+                   float largest = detail::no_gradient_limit) {
+    detail::run_gradient_norm(exec, gradients, inverse_scale, workspace, result, max_norm, report,
+                              first_parameter, largest, true);
 }
 
 /// Overload with the inverse scale and the report of a device_loss_scale in device memory: the norm and the
@@ -327,11 +356,11 @@ void gradient_norm(const Executor& exec, const List& gradients, const float* inv
 template <gpu_executor Executor, detail::gradient_list List, scale_policy Policy, std::size_t Events>
 void gradient_norm(const Executor& exec, const List& gradients, device_loss_scale<Policy, Events>* scale,
                    std::span<double> workspace, device_gradient_norm* result,
-                   double max_norm = std::numeric_limits<double>::infinity(),
-                   std::size_t first_parameter = 0) {
+                   double max_norm = std::numeric_limits<double>::infinity(), std::size_t first_parameter = 0,
+                   float largest = detail::no_gradient_limit) {
     detail::require_memory("mp::gradient_norm", "scale", scale, 1);
     gradient_norm(exec, gradients, &scale->inverse_scale, workspace, result, max_norm, &scale->seen,
-                  first_parameter);
+                  first_parameter, largest);
 }
 
 }}  // namespace mp

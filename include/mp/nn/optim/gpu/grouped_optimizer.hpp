@@ -124,6 +124,7 @@ public:
         for (const Options& it : options_) {
             states = (std::max)(states, traits::states(it));
             states_of_groups_.emplace_back(function, exec, make_device_optimizer(it));
+            largest_ = (std::min)(largest_, largest_gradient<listed>(it));
         }
         std::size_t total = 0;
         for (std::size_t i = 0; i < parameters_.size(); ++i) {
@@ -206,12 +207,14 @@ public:
     /// For gpu_loss_scaler, as gpu_optimizer has it: looks for infinities, clips by the norm of all, steps, or skips a step.
     template <scale_policy Policy, std::size_t Events>
     void check_gradients(device_loss_scale<Policy, Events>* scale) {
-        mp::check_gradients(exec_, all_, scale);
+        mp::check_gradients(exec_, all_, scale, 0, largest_);
     }
     template <scale_policy Policy, std::size_t Events>
     void clip_gradient_norm(device_loss_scale<Policy, Events>* scale, double max_norm) {
-        mp::gradient_norm(exec_, all_, scale, std::span<double>(sums_.data(), gradient_norm_workspace(all_)),
-                          norm_.data(), max_norm);
+        detail::run_gradient_norm(exec_, all_, &scale->inverse_scale,
+                                  std::span<double>(sums_.data(), gradient_norm_workspace(all_)),
+                                  norm_.data(), max_norm, &scale->seen, 0, largest_,
+                                  !detail::is_non_finite(max_norm));
         clipped_ = true;
     }
     template <scale_policy Policy, std::size_t Events>
@@ -452,9 +455,10 @@ private:
     std::vector<std::size_t> offsets_;  // of the parameters in these
     std::vector<listed> all_;
     detail::gradient_writes writes_;
-    std::uint64_t steps_ = 0;             // of a checkpoint that is saved or loaded, with the next two
-    std::vector<std::uint64_t> updates_;  // of each parameter
-    std::vector<double> rates_;           // of each group
+    std::uint64_t steps_ = 0;                    // of a checkpoint that is saved or loaded, with the next two
+    std::vector<std::uint64_t> updates_;         // of each parameter
+    std::vector<double> rates_;                  // of each group
+    float largest_ = detail::no_gradient_limit;  // gradient that a step of every group takes
     const double* rate_factor_ = nullptr;
     bool clipped_ = false;
     bool steps_unused_ = false;

@@ -107,14 +107,10 @@ public:
     /// \throws argument_error  max_norm is not a limit
     template <class Optimizer>
     void clip_gradient_norm(Optimizer& optimizer, double max_norm) {
-        constexpr std::string_view called = "mp::gpu_loss_scaler::clip_gradient_norm";
-        require_asked(called);
-        if (stage_of(optimizer, called) == stage::checked) {
-            refuse(called,
-                   "the gradients of this optimizer have been looked at already; call it before check");
+        measure(optimizer, max_norm);
+        if constexpr (requires { optimizer.clipping(); }) {
+            if (detail::is_non_finite(max_norm)) clip_together(max_norm, optimizer);
         }
-        optimizer.clip_gradient_norm(scale_.data(), max_norm);
-        stages_.push_back({&optimizer, stage::checked});
     }
 
     /// As clip_gradient_norm(), with one norm over the gradients of all these optimizers, each of which is
@@ -125,9 +121,8 @@ public:
     template <class... Optimizers>
     void clip_global_gradient_norm(double max_norm, Optimizers&... optimizers) {
         detail::require_limit("mp::gpu_loss_scaler::clip_global_gradient_norm", "max_norm", max_norm);
-        (clip_gradient_norm(optimizers, (std::numeric_limits<double>::infinity)()), ...);
-        launch("mp::gpu_loss_scaler::clip_global_gradient_norm", exec_, simt::launch_size{},
-               detail::global_norm_kernel<sizeof...(Optimizers)>{{optimizers.clipping()...}, max_norm});
+        (measure(optimizers, (std::numeric_limits<double>::infinity)()), ...);
+        clip_together(max_norm, optimizers...);
     }
 
     /// Updates the weights of an optimizer unless the policy skips the step, which the device decides.
@@ -182,6 +177,26 @@ private:
         refuse(called,
                "nothing has asked for the scale; the kernel that begins the backward pass multiplies by "
                "scale()->current_scale()");
+    }
+
+    /// Checks gradients and finds their norm and, unless max_norm is infinite, their clip factor.
+    template <class Optimizer>
+    void measure(Optimizer& optimizer, double max_norm) {
+        constexpr std::string_view called = "mp::gpu_loss_scaler::clip_gradient_norm";
+        require_asked(called);
+        if (stage_of(optimizer, called) == stage::checked) {
+            refuse(called,
+                   "the gradients of this optimizer have been looked at already; call it before check");
+        }
+        optimizer.clip_gradient_norm(scale_.data(), max_norm);
+        stages_.push_back({&optimizer, stage::checked});
+    }
+    /// Finds the clip factor of the norm of several optimizers.
+    template <class... Optimizers>
+    void clip_together(double max_norm, Optimizers&... optimizers) {
+        launch("mp::gpu_loss_scaler::clip_global_gradient_norm", exec_, simt::launch_size{},
+               detail::global_norm_kernel<sizeof...(Optimizers)>{
+                   {optimizers.clipping()...}, max_norm, &scale_.data()->seen});
     }
 
     template <class Optimizer>

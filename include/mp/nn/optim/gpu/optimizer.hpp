@@ -49,7 +49,8 @@ public:
           options_(options),
           state_(function, exec, make_device_optimizer(options)),
           norm_(function, exec, device_gradient_norm{}),
-          sums_(function, exec, gradient_norm_workspace(parameters_)) {
+          sums_(function, exec, gradient_norm_workspace(parameters_)),
+          largest_(largest_gradient<Parameter>(options)) {
         for (const Parameter& it : parameters_) writes_.add(it.gradient.data(), it.gradient.size_bytes());
     }
 
@@ -68,6 +69,7 @@ public:
         state_type state = state_.read(exec_);
         state.learning_rate = learning_rate;
         state_.write(exec_, state);
+        largest_ = largest_gradient<Parameter>(changed);
     }
     /// The result of clip_gradient_norm, in device memory.
     [[nodiscard]] const device_gradient_norm* gradient_norm() const { return norm_.data(); }
@@ -79,13 +81,14 @@ public:
     /// Adds what is wrong with the gradients to the findings of the scale.
     template <scale_policy Policy, std::size_t Events>
     void check_gradients(device_loss_scale<Policy, Events>* scale) {
-        mp::check_gradients(exec_, parameters_, scale);
+        mp::check_gradients(exec_, parameters_, scale, 0, largest_);
     }
     /// As check_gradients(), and finds the factor by which the next step clips the norm of the gradients.
     template <scale_policy Policy, std::size_t Events>
     void clip_gradient_norm(device_loss_scale<Policy, Events>* scale, double max_norm) {
-        mp::gradient_norm(exec_, parameters_, scale, std::span<double>(sums_.data(), sums_size()),
-                          norm_.data(), max_norm);
+        detail::run_gradient_norm(exec_, parameters_, &scale->inverse_scale,
+                                  std::span<double>(sums_.data(), sums_size()), norm_.data(), max_norm,
+                                  &scale->seen, 0, largest_, !detail::is_non_finite(max_norm));
         clipped_ = true;
     }
     /// The update, if the policy lets it happen.
@@ -117,6 +120,7 @@ private:
     detail::device_values<Executor, device_gradient_norm> norm_;
     detail::device_values<Executor, double> sums_;
     detail::gradient_writes writes_;
+    float largest_;  // gradient that a step takes
     bool clipped_ = false;
 };
 

@@ -26,6 +26,7 @@ static_assert(sizeof(std::size_t) == 8, "mp: gradients on GPUs need a host whose
 // locations.
 inline constexpr int location_index_bits = 44;
 inline constexpr unsigned long long no_location = ~0ull;
+inline constexpr float no_gradient_limit = 0x1.fffffep127F;
 inline constexpr std::size_t most_gradient_arrays = 1ull << (64 - location_index_bits);
 inline constexpr std::size_t most_gradient_values = static_cast<std::size_t>(1ull << location_index_bits);
 
@@ -44,6 +45,20 @@ inline void check_gradient_location(std::string_view function, std::size_t param
     }
 }
 
+// A finite gradient above the limit of a check: its ratio to the limit as a float and the complement of the number
+// of its array, in one integer. The largest one is the greatest ratio, and of equal ones the first array.
+[[nodiscard]] MP_HOST_DEVICE constexpr unsigned long long pack_excess(float ratio,
+                                                                      unsigned long long parameter) {
+    const unsigned long long code = bit_cast<std::uint32_t>(ratio);
+    return code << (64 - location_index_bits) | (most_gradient_arrays - 1 - parameter);
+}
+[[nodiscard]] MP_HOST_DEVICE constexpr float excess_ratio(unsigned long long excess) {
+    return bit_cast<float>(static_cast<std::uint32_t>(excess >> (64 - location_index_bits)));
+}
+[[nodiscard]] MP_HOST_DEVICE constexpr std::size_t excess_parameter(unsigned long long excess) {
+    return static_cast<std::size_t>(most_gradient_arrays - 1 - excess % most_gradient_arrays);
+}
+
 }}  // namespace detail
 
 /// What was found in gradients on a device since the report was last reset. It is zero-initialised except for
@@ -51,7 +66,7 @@ inline void check_gradient_location(std::string_view function, std::size_t param
 /// measurements, for policies that look at them, by convert_and_observe.
 ///
 /// All members have 64 bits, and ranks combine them as they stand: the sum of the first nine, the largest of
-/// `largest_bits`.
+/// `largest_bits` and `excess`.
 struct device_gradient_report {
     unsigned long long checked = 0;     ///< gradient values looked at for infinities and NaNs
     unsigned long long infinities = 0;  ///< values that are plus or minus infinity
@@ -63,10 +78,15 @@ struct device_gradient_report {
     unsigned long long overflows = 0;   ///< of those, finite and beyond the reduced format
     unsigned long long large = 0;       ///< of those, above the edge of a histogram policy, and not infinite
     unsigned long long largest_bits = 0;  ///< the bits of `largest()`, whose order is that of magnitudes
+    /// Not zero if a finite gradient is larger than a step takes, see largest_gradient(): by how much, and where.
+    unsigned long long excess = 0;
     unsigned long long first = detail::no_location;  ///< the first location of either; see first_parameter
 
     /// True if there is any infinity or NaN: what PyTorch calls found_inf.
     [[nodiscard]] MP_HOST_DEVICE constexpr bool found() const { return infinities != 0 || nans != 0; }
+
+    /// True if a step by these gradients would take a state or a weight out of the range of its format.
+    [[nodiscard]] MP_HOST_DEVICE constexpr bool exceeds_limit() const { return excess != 0; }
 
     /// The largest finite magnitude that was measured, after unscaling; 0 if none was.
     [[nodiscard]] MP_HOST_DEVICE constexpr double largest() const {
@@ -78,10 +98,12 @@ struct device_gradient_report {
         return {infinities, nans, values, zeros, flushed, subnormals, overflows, large, largest()};
     }
 
-    /// The lowest number of an array with an infinity or NaN; no_index if there is none.
+    /// The lowest number of an array with an infinity or NaN; without either the array with the gradient that
+    /// exceeds its limit most; no_index if there is none.
     [[nodiscard]] MP_HOST_DEVICE constexpr std::size_t first_parameter() const {
-        return first == detail::no_location ? static_cast<std::size_t>(-1)
-                                            : static_cast<std::size_t>(first >> detail::location_index_bits);
+        if (first != detail::no_location)
+            return static_cast<std::size_t>(first >> detail::location_index_bits);
+        return exceeds_limit() ? detail::excess_parameter(excess) : static_cast<std::size_t>(-1);
     }
     /// The lowest index of an infinity or NaN in that array; no_index if there is none.
     [[nodiscard]] MP_HOST_DEVICE constexpr std::size_t first_element() const {
@@ -92,7 +114,9 @@ struct device_gradient_report {
 
     /// As a report of the host's scalers.
     [[nodiscard]] constexpr gradient_report on_host() const {
-        return {checked, infinities, nans, first_parameter(), first_element()};
+        gradient_report result{checked, infinities, nans, first_parameter(), first_element()};
+        result.too_large = exceeds_limit() ? 1 : 0;
+        return result;
     }
 
     friend constexpr bool operator==(const device_gradient_report&, const device_gradient_report&) = default;
@@ -105,18 +129,26 @@ struct unscale_findings {
     unsigned long long infinities = 0;
     unsigned long long nans = 0;
     unsigned long long first = no_location;
+    unsigned long long excess = 0;
 
-    /// Looks at some results, of which the first is element `index` of array `parameter`. They are nearly
-    /// always finite.
+    /// Checks some results, of which the first is element `index` of array `parameter`. They are nearly always at
+    /// most `largest`, which is finite.
     template <std::size_t Count>
     MP_HOST_DEVICE MP_ALWAYS_INLINE void look_at(const float (&values)[Count], unsigned long long parameter,
-                                                 std::size_t index) {
-        bool finite = true;
-        for (const float value : values) finite = finite && magnitude_of(value) < 0x7f800000U;
-        if (finite) return;
+                                                 std::size_t index, float largest) {
+        const std::uint32_t limit = magnitude_of(largest);
+        bool within = true;
+        for (const float value : values) within = within && magnitude_of(value) <= limit;
+        if (within) return;
         for (std::size_t i = 0; i < Count; ++i) {
             const std::uint32_t magnitude = magnitude_of(values[i]);
-            if (magnitude < 0x7f800000U) continue;
+            if (magnitude <= limit) continue;
+            if (magnitude < 0x7f800000U) {
+                const float ratio = float_divide(bit_cast<float>(magnitude), largest);
+                const unsigned long long found = pack_excess(ratio, parameter);
+                if (found > excess) excess = found;
+                continue;
+            }
             if (magnitude == 0x7f800000U) {
                 ++infinities;
             } else {
@@ -133,13 +165,14 @@ private:
     }
 };
 
-/// Adds what the threads of a warp found to the report. Infinities and NaNs are rare, so usually this is one
-/// vote.
+/// Adds what the threads of a warp found to the report, and the largest excess to `to`. Infinities, NaNs and excesses
+/// are rare, so usually this is one vote.
 MP_ANY_EXECUTION_SPACE
 template <class Thread>
 MP_HOST_DEVICE void add_to_report(const Thread& thread, device_gradient_report* report,
-                                  const unscale_findings& found) {
-    if (!thread.any(found.infinities + found.nans != 0)) return;
+                                  unsigned long long* to, const unscale_findings& found) {
+    if (!thread.any(found.infinities + found.nans + found.excess != 0)) return;
+    unsigned long long excess = found.excess;
     unsigned long long infinities = found.infinities;
     unsigned long long nans = found.nans;
     unsigned long long first = found.first;
@@ -148,11 +181,26 @@ MP_HOST_DEVICE void add_to_report(const Thread& thread, device_gradient_report* 
         nans += thread.shuffle_xor(nans, distance);
         const unsigned long long other = thread.shuffle_xor(first, distance);
         first = other < first ? other : first;
+        const unsigned long long other_excess = thread.shuffle_xor(excess, distance);
+        excess = other_excess > excess ? other_excess : excess;
     }
     if (thread.lane() != 0) return;
+    if (excess != 0) thread.atomic_max(to, excess);
     if (infinities != 0) thread.atomic_add(&report->infinities, infinities);
     if (nans != 0) thread.atomic_add(&report->nans, nans);
-    thread.atomic_min(&report->first, first);
+    if (first != no_location) thread.atomic_min(&report->first, first);
+}
+
+/// Multiplies an excess by what the gradients are clipped by, and adds it to the report if one is left.
+MP_ANY_EXECUTION_SPACE
+template <class Thread>
+MP_HOST_DEVICE void add_clipped_excess(const Thread& thread, device_gradient_report* report,
+                                       unsigned long long* excess, float clip_factor) {
+    const unsigned long long found = thread.load(excess);
+    if (found == 0) return;
+    thread.store(excess, 0ULL);
+    const float ratio = float_multiply(excess_ratio(found), clip_factor);
+    if (ratio > 1.0F) thread.atomic_max(&report->excess, pack_excess(ratio, excess_parameter(found)));
 }
 
 /// A gradient without its scale; a factor of exactly 1 leaves the bits as they are.

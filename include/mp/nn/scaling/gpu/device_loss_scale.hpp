@@ -94,7 +94,7 @@ struct device_loss_scale {
     template <class Rules>
         requires std::same_as<Rules, Policy> || std::same_as<Rules, detail::rules_type<Policy>>
     [[nodiscard]] MP_HOST_DEVICE constexpr bool skips(const Rules& policy) const {
-        if (seen.checked == 0) return true;
+        if (seen.checked == 0 || seen.exceeds_limit()) return true;
         // Rules that leave it to us are not asked for, since for some policies only the host knows them.
         if constexpr (detail::decides_skips<detail::rules_type<Policy>>) {
             return skips_step(policy, seen.observation());
@@ -164,7 +164,7 @@ MP_HOST_DEVICE constexpr void end_iteration(const rules_type<Policy>& rules,
     scale_event event;
     event.iteration = scale.iterations;
     event.seen = scale.seen.observation();
-    if (scale.seen.first != no_location) {
+    if (scale.seen.first_parameter() != no_index) {
         event.parameter = scale.seen.first_parameter();
         event.element = scale.seen.first_element();
     }
