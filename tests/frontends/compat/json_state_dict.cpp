@@ -43,14 +43,18 @@ TEST_CASE("AdamW takes over what json.dump has written, to the bit") {
 
 TEST_CASE("SGD without a momentum has null, which is none") {
     const mp::json_state_dict dict(R"({"param_groups": [], "state": {"0": {"momentum_buffer": null},
-                                      "1": {"momentum_buffer": [1, -2]}, "12": {"momentum_buffer": []}}})");
+                                      "1": {"momentum_buffer": [1, -2]}}})");
     std::vector<float> w(3), dw(3), b(2), db(2);
     mp::sgd<float> optimizer({{"w", w, dw}, {"b", b, db}}, {.momentum = 0.9});
     mp::import_pytorch_optimizer(dict, optimizer);
     CHECK(optimizer.momentum(0)[0] == 0.0F);
     CHECK(optimizer.momentum(1)[0] == 1.0F);
     CHECK(optimizer.momentum(1)[1] == -2.0F);
-    CHECK(dict.tensors().at("state.12.momentum_buffer").empty());
+    const mp::json_state_dict larger(R"({"state": {"12": {"momentum_buffer": []}}})");
+    CHECK(larger.tensors().at("state.12.momentum_buffer").empty());
+    CHECK(
+        holds(thrown<mp::argument_error>([&] { mp::import_pytorch_optimizer(larger, optimizer); }),
+              "'state.12.momentum_buffer'; it must not be in it: the optimizer has no parameter 12, only 2"));
 }
 
 TEST_CASE("what is no state_dict is refused with its place") {

@@ -5,12 +5,15 @@
 #include <mp/arrays/io/tensor_file.hpp>
 #include <mp/bfloat16.hpp>
 #include <mp/frontends/compat/pytorch/optimizer_state.hpp>
+#include <mp/half.hpp>
 #include <mp/optim.hpp>
 #include <mp/train/training/checkpoint.hpp>
 
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -145,6 +148,67 @@ TEST_CASE("states of bfloat16 and of 8 bits are rounded to nearest") {
     CHECK(values == std::vector<float>{1.001F, -0.25F * 1.001F, 0.0F});
     blocks.copy_state(0, 1, 0, values);
     CHECK(values == std::vector<float>{4.0F, 1.0F, 0.0F});
+}
+
+TEST_CASE("state that no step leaves, or that has no place here, is refused, and nothing has changed") {
+    network net;
+    mp::adamw<float> optimizer(net.parameters);
+    net.d_first = {1.0F, 2.0F, 3.0F};
+    optimizer.step();
+    const float nan = std::numeric_limits<float>::quiet_NaN();
+    const float infinity = std::numeric_limits<float>::infinity();
+    const std::vector<float> three = {1.0F, 1.0F, 1.0F};
+    const auto message = [&](const std::vector<float>& mean, const std::vector<float>& square,
+                             tensors others = {}) {
+        others.insert(others.end(),
+                      {{"state.0.step", {1.0F}}, {"state.0.exp_avg", mean}, {"state.0.exp_avg_sq", square}});
+        return thrown<mp::argument_error>([&] { take_over(others, optimizer); });
+    };
+    const std::string function = "mp::import_pytorch_optimizer: ";
+    CHECK(holds(message({1.0F, nan, 1.0F}, three),
+                (function + "state.0.exp_avg[1] is nan; it must be finite").c_str()));
+    CHECK(holds(message(three, {1.0F, 1.0F, infinity}),
+                (function + "state.0.exp_avg_sq[2] is inf; it must be finite").c_str()));
+    CHECK(holds(message(three, {-0.5F, 1.0F, 1.0F}),
+                (function + "state.0.exp_avg_sq[0] is -0.5; it must not be negative").c_str()));
+    CHECK(holds(message(three, three, {{"state.0.max_exp_avg_sq", three}}), "the maximum of AMSGrad"));
+    CHECK(holds(message(three, three, {{"state.0.momentum_buffer", three}}), "'state.0.momentum_buffer'"));
+    CHECK(holds(message(three, three, {{"state.2.exp_avg", three}}),
+                "'state.2.exp_avg'; it must not be in it: the optimizer has no parameter 2, only 2"));
+    CHECK(holds(message(three, three, {{"state.99999999999999999999.step", {1.0F}}}),
+                "no parameter 99999999999999999999"));
+    CHECK(message(three, three, {{"state.weight", three}, {"other", three}}) == "(nothing was thrown)");
+    CHECK(optimizer.gradient_mean(0)[1] == 1.0F);
+    CHECK(optimizer.step_count() == 1);
+    mp::sgd<float> descent(net.parameters, {.learning_rate = 0.1, .momentum = 0.9});
+    CHECK(holds(thrown<mp::argument_error>([&] { take_over({{"state.0.exp_avg", three}}, descent); }),
+                "mp::sgd has momentum_buffer"));
+}
+
+TEST_CASE("set_states refuses values that no step leaves, and nothing has changed") {
+    network net;
+    mp::adamw<float, float, float, mp::half> optimizer(net.parameters);
+    const std::vector<std::uint64_t> updates = {3, 3};
+    const auto message = [&](std::size_t state, float value) {
+        std::vector<std::vector<float>> states(4);
+        for (std::size_t i = 0; i < 4; ++i) states[i].assign(i < 2 ? 3 : 2, 0.25F);
+        states[state][1] = value;
+        return thrown<mp::argument_error>([&] { optimizer.set_states(states, updates); });
+    };
+    const float nan = std::numeric_limits<float>::quiet_NaN();
+    CHECK(message(0, nan) == "mp::optimizer_base::set_states: states[0][1] is nan; it must be finite");
+    CHECK(holds(message(2, -std::numeric_limits<float>::infinity()),
+                "states[2][1] is -inf; it must be finite"));
+    CHECK(holds(message(3, -1e-6F),
+                "states[3][1] is -1e-06; it must not be negative: it is a mean of squares"));
+    CHECK(holds(message(1, 7e4F),
+                "states[1][1] is 70000; it must be at most 65504, the largest number of the state"));
+    CHECK(holds(message(2, -7e4F), "states[2][1] is -70000; it must be at most 65504"));
+    CHECK(optimizer.step_count() == 0);
+    CHECK(static_cast<float>(optimizer.gradient_mean(0)[0]) == 0.0F);
+    CHECK(message(2, -1.0F) == "(nothing was thrown)");
+    CHECK(static_cast<float>(optimizer.gradient_mean(1)[1]) == -1.0F);
+    CHECK(optimizer.step_count() == 3);
 }
 
 TEST_CASE("state that does not fit is refused, and nothing has changed") {

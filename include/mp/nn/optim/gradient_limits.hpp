@@ -5,6 +5,7 @@
 
 #include <mp/base/bits.hpp>
 #include <mp/config.hpp>
+#include <mp/error.hpp>
 #include <mp/nn/optim/block_moments.hpp>
 #include <mp/nn/optim/optimizer_traits.hpp>
 #include <mp/nn/optim/option_checks.hpp>
@@ -13,8 +14,12 @@
 #include <mp/numbers/simd/floating_point_modes.hpp>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <span>
+#include <string>
+#include <string_view>
 #include <type_traits>
 
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
@@ -26,6 +31,25 @@ template <class Value>
         return static_cast<double>((std::numeric_limits<Value>::max)());
     } else {
         return largest_float_as_double;  // scales of block_moment are float
+    }
+}
+
+/// Throws argument_error unless the values of a state can be kept in State: finite, and not negative where they are
+/// means of squares.
+template <class State>
+void require_moments(std::string_view function, const std::string& name, std::span<const float> values,
+                     bool of_squares) {
+    for (std::size_t i = 0; i < values.size(); ++i) {
+        const auto value = static_cast<double>(values[i]);
+        const auto refuse = [&](std::string_view why) {
+            throw_argument(function, name + "[" + error_text(i) + "]", values[i], why);
+        };
+        if (is_non_finite(value)) refuse("must be finite");
+        if (of_squares && value < 0.0) refuse("must not be negative: it is a mean of squares");
+        if (!(value <= largest_stored<State>() && value >= -largest_stored<State>())) {
+            refuse("must be at most " + error_text(largest_stored<State>()) +
+                   ", the largest number of the state");
+        }
     }
 }
 

@@ -10,6 +10,7 @@
 #include <mp/base/parallel.hpp>
 #include <mp/error.hpp>
 #include <mp/executor.hpp>
+#include <mp/nn/optim/gradient_limits.hpp>
 #include <mp/nn/optim/gradient_passes.hpp>
 #include <mp/nn/optim/kernels/block_moments.hpp>
 #include <mp/nn/optim/kernels/update.hpp>
@@ -203,7 +204,8 @@ public:
     ///                 state here, such as momentum, all are empty
     /// \param updates  of every parameter; step_count() becomes the largest
     /// \throws state_error     the gradients are unscaled: an iteration is under way
-    /// \throws argument_error  there are more or fewer of either, or of values; nothing has changed
+    /// \throws argument_error  there are more or fewer of either, or of values; a value is not finite, or not in the
+    ///                         range of State; a mean of squares is negative; nothing has changed
     void set_states(std::span<const std::vector<float>> states, std::span<const std::uint64_t> updates) {
         constexpr std::string_view function = "mp::optimizer_base::set_states";
         const std::size_t count = parameters_.size();
@@ -227,6 +229,10 @@ public:
             detail::throw_argument(function, "states[" + detail::error_text(i) + "].size()", states[i].size(),
                                    size == 0 ? std::string("must be 0, for there is no such state here")
                                              : "must be 0 or " + detail::error_text(size));
+        }
+        for (std::size_t i = 0; i < states.size(); ++i) {
+            detail::require_moments<State>(function, "states[" + detail::error_text(i) + "]", states[i],
+                                           detail::is_square(i % each));
         }
         for (std::size_t i = 0; i < count; ++i) {
             for (std::size_t s = 0; s < states_.size(); ++s) write_state(i, s, states[i * each + s]);

@@ -5,13 +5,48 @@
 
 #include <mp/base/bits.hpp>
 #include <mp/error.hpp>
+#include <mp/nn/optim/gradient_limits.hpp>
 #include <mp/numbers/format/float_arithmetic.hpp>
 
+#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
+
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
+
+/// Throws argument_error for tensors "state.<i>.<name>" of other parameters than the first `count`, or of unknown names.
+template <bool IsAdam, class TensorFile>
+void require_known_states(std::string_view function, const TensorFile& file, std::size_t count) {
+    constexpr std::string_view begin = "state.";
+    for (const auto& [tensor, contents] : file.tensors()) {
+        const std::string_view text = tensor;
+        const std::size_t end = text.find_first_not_of("0123456789", begin.size());
+        if (!text.starts_with(begin) || end == begin.size() || end >= text.size() || text[end] != '.')
+            continue;
+        const std::string_view index = text.substr(begin.size(), end - begin.size());
+        std::size_t number = count;
+        std::from_chars(index.data(), index.data() + index.size(), number);  // left as it is if out of range
+        if (number >= count) {
+            throw_argument(function, "file", tensor,
+                           "must not be in it: the optimizer has no parameter " + std::string(index) +
+                               ", only " + error_text(count));
+        }
+        const std::string_view name = text.substr(end + 1);
+        if (IsAdam ? name == "exp_avg" || name == "exp_avg_sq" || name == "step" : name == "momentum_buffer")
+            continue;
+        throw_argument(function, "file", tensor,
+                       name == "max_exp_avg_sq"
+                           ? "must not be in it: it is the maximum of AMSGrad, which mp::adamw does "
+                             "not have; train without amsgrad"
+                       : IsAdam ? "must not be in it: mp::adamw has exp_avg, exp_avg_sq and step"
+                                : "must not be in it: mp::sgd has momentum_buffer");
+    }
+}
+
+}}  // namespace mp::detail
 
 namespace mp { inline namespace MP_ISA_NAMESPACE {
 
@@ -31,7 +66,9 @@ namespace mp { inline namespace MP_ISA_NAMESPACE {
 ///
 /// \param file  a mp::tensor_file
 /// \throws argument_error  a parameter has a part of the tensors only; a step is not a whole number from 1 to
-///                         2^24; nothing has changed
+///                         2^24; there is state of a parameter that the optimizer does not have, or of another kind, such
+///                         as AMSGrad's max_exp_avg_sq; a value is not finite, or a mean of squares is negative;
+///                         nothing has changed
 /// \throws file_error      a tensor has another number of elements, or is not of floats; nothing has changed
 template <class TensorFile, class Optimizer>
 void import_pytorch_optimizer(const TensorFile& file, Optimizer& optimizer) {
@@ -43,6 +80,7 @@ void import_pytorch_optimizer(const TensorFile& file, Optimizer& optimizer) {
     std::vector<std::string_view> names = {"momentum_buffer"};
     if constexpr (is_adam) names = {"exp_avg", "exp_avg_sq"};
     const std::size_t count = optimizer.parameters().size();
+    detail::require_known_states<is_adam>(function, file, count);
     std::vector<std::vector<float>> states(count * names.size());
     std::vector<std::uint64_t> updates(count);
     for (std::size_t i = 0; i < count; ++i) {
@@ -60,6 +98,8 @@ void import_pytorch_optimizer(const TensorFile& file, Optimizer& optimizer) {
             }
             states[i * names.size() + s].resize(optimizer.parameters()[i].weights.size());
             file.read_converted(prefix + std::string(names[s]), states[i * names.size() + s]);
+            detail::require_moments<float>(function, prefix + std::string(names[s]),
+                                           states[i * names.size() + s], s == 1);
         }
         updates[i] = 1;
         if constexpr (is_adam) {
