@@ -63,8 +63,8 @@ struct buffers {
     mp::host_workspace memory;
     std::vector<float> gamma = numbers(columns, 1), beta = numbers(columns, 1), bias = numbers(hidden, 1);
     std::vector<float> dgamma = gamma, dbeta = beta, dbias = bias;
-    std::vector<float> mean = numbers(rows, 0), inverse = numbers(rows, 0),
-                       log_sums = numbers(heads * length, 0), row_log_sums = numbers(rows, 0);
+    std::vector<mp::ops::normalization_statistics> of_norm{rows};
+    std::vector<mp::ops::softmax_statistics> of_attention{heads * length}, of_loss{rows};
     std::vector<std::int64_t> indices, labels;
     float loss = 0;
 
@@ -94,9 +94,7 @@ const std::vector<named_op>& all_ops() {
     static buffers b;
     static const mp::cpu exec{};
     static const auto tanh = mp::ops::gelu_formula::tanh;
-    static const mp::ops::row_statistics statistics{b.mean, b.inverse};
     static const mp::ops::attention_options attention{.heads = heads, .causal = true};
-    static const mp::ops::attention_statistics sums{b.log_sums};
     static const mp::cpu with_memory{.workspace = &b.memory};
     namespace ops = mp::ops;
     static const std::vector<named_op> result = {
@@ -114,22 +112,20 @@ const std::vector<named_op>& all_ops() {
         {"multiply", [] { ops::multiply(exec, b.x.view, b.dy.view, b.y.view); }},
         {"embedding", [] { ops::embedding(exec, b.table.view, b.indices, b.y.view); }},
         {"embedding_backward", [] { ops::embedding_backward(exec, b.indices, b.dy.view, b.dtable.view); }},
-        {"layer_norm", [] { ops::layer_norm(exec, b.x.view, b.gamma, b.beta, b.y.view, {}, statistics); }},
+        {"layer_norm", [] { ops::layer_norm(exec, b.x.view, b.gamma, b.beta, b.y.view, {}, b.of_norm); }},
         {"layer_norm_backward",
          [] {
              ops::layer_norm_backward(exec, b.x.view, b.gamma, b.dy.view, b.dx.view, b.dgamma, b.dbeta, {},
-                                      statistics);
+                                      b.of_norm);
          }},
         {"rms_norm", [] { ops::rms_norm(exec, b.x.view, b.gamma, b.y.view); }},
         {"softmax", [] { ops::softmax(exec, b.x.view, b.probabilities.view); }},
         {"softmax_backward", [] { ops::softmax_backward(exec, b.probabilities.view, b.dy.view, b.dx.view); }},
         {"log_softmax", [] { ops::log_softmax(exec, b.x.view, b.y.view); }},
         {"cross_entropy",
-         [] { ops::softmax_cross_entropy(exec, b.x.view, b.labels, &b.loss, {}, {}, {}, b.row_log_sums); }},
+         [] { ops::softmax_cross_entropy(exec, b.x.view, b.labels, &b.loss, {}, {}, {}, b.of_loss); }},
         {"cross_entropy_backward",
-         [] {
-             ops::softmax_cross_entropy_backward(exec, b.x.view, b.labels, b.dx.view, {}, {}, b.row_log_sums);
-         }},
+         [] { ops::softmax_cross_entropy_backward(exec, b.x.view, b.labels, b.dx.view, {}, {}, b.of_loss); }},
         {"cross_entropy_with_gradient",
          [] { b.loss = ops::softmax_cross_entropy_with_gradient(exec, b.x.view, b.labels, b.dx.view); }},
         {"linear", [] { ops::linear(exec, b.x.view, b.weights.view, b.bias, b.hy.view); }},
@@ -141,13 +137,13 @@ const std::vector<named_op>& all_ops() {
         {"attention",
          [] {
              ops::scaled_dot_product_attention(exec, b.q.view, b.k.view, b.v.view, ops::absent,
-                                               b.attended.view, attention, sums);
+                                               b.attended.view, attention, b.of_attention);
          }},
         {"attention_backward",
          [] {
              ops::scaled_dot_product_attention_backward(exec, b.q.view, b.k.view, b.v.view, ops::absent,
                                                         b.dattended.view, b.dq.view, b.dk.view, b.dv.view,
-                                                        attention, sums);
+                                                        attention, b.of_attention);
          }},
         {"float8_step",
          [] {

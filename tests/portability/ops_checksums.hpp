@@ -53,9 +53,18 @@ public:
     void add(Value x) {
         add(mp::isnan(x) ? 0xFFFFU : std::uint64_t{x.bits()}, 2);
     }
+    template <class Real>
+    void add(const mp::ops::basic_softmax_statistics<Real>& row) {
+        add(row.max);
+        add(row.others);
+    }
+    template <class Real>
+    void add(const mp::ops::basic_normalization_statistics<Real>& row) {
+        for (const Real x : {row.center, row.center_tail, row.inverse, row.factor}) add(x);
+    }
     template <class Value>
     void add(const std::vector<Value>& values) {
-        for (const Value x : values) add(x);
+        for (const Value& x : values) add(x);
     }
     [[nodiscard]] std::uint64_t value() const { return value_; }
 
@@ -201,14 +210,14 @@ private:
         ops::log_softmax<policy>(exec, matrix(x), matrix(y));
         ops::log_softmax_backward<policy>(exec, matrix(y), matrix(dy), matrix(dx));
         keep("log_softmax", y, dx);
-        std::vector<real> mean(static_cast<std::size_t>(height)), inverse(mean.size());
-        ops::layer_norm<policy>(exec, matrix(x), gamma, beta, matrix(y), {}, {mean, inverse});
+        std::vector<ops::basic_normalization_statistics<real>> statistics(static_cast<std::size_t>(height));
+        ops::layer_norm<policy>(exec, matrix(x), gamma, beta, matrix(y), {}, statistics);
         ops::layer_norm_backward<policy>(exec, matrix(x), gamma, matrix(dy), matrix(dx), dgamma, dbeta);
-        keep("layer_norm", y, mean, inverse, dx, dgamma, dbeta);
-        ops::rms_norm<policy>(exec, matrix(x), gamma, matrix(y), {}, {{}, inverse});
+        keep("layer_norm", y, statistics, dx, dgamma, dbeta);
+        ops::rms_norm<policy>(exec, matrix(x), gamma, matrix(y), {}, statistics);
         ops::rms_norm_backward<policy>(exec, matrix(x), gamma, matrix(dy), matrix(dx), dgamma, {},
-                                       {{}, inverse});
-        keep("rms_norm", y, inverse, dx, dgamma);
+                                       statistics);
+        keep("rms_norm", y, statistics, dx, dgamma);
         std::vector<int> columns(static_cast<std::size_t>(height));
         ops::argmax(exec, matrix(x), columns);
         keep("argmax", columns);
@@ -308,17 +317,17 @@ private:
         auto mask = source_.take<T>(9 * 11);
         auto out = g, dq = q, dk = k, dv = v;
         const ops::attention_options heads{.heads = 2, .causal = true};
-        std::vector<real> log_sums(queries);
+        std::vector<ops::basic_softmax_statistics<real>> statistics(queries);
         ops::scaled_dot_product_attention<policy>(exec, matrix(q, queries), matrix(k, keys), matrix(v, keys),
-                                                  matrix(mask, 9), matrix(out, queries), heads, {log_sums});
+                                                  matrix(mask, 9), matrix(out, queries), heads, statistics);
         value_hash hash;
         for (const bool saved : {true, false}) {
-            if (!saved) log_sums.clear();
+            if (!saved) statistics.clear();
             ops::scaled_dot_product_attention_backward<policy>(
                 exec, matrix(q, queries), matrix(k, keys), matrix(v, keys), matrix(mask, 9),
                 matrix(g, queries), matrix(dq, queries), matrix(dk, keys), matrix(dv, keys), heads,
-                {log_sums});
-            hash.add(log_sums);
+                statistics);
+            hash.add(statistics);
             hash.add(dq);
             hash.add(dk);
             hash.add(dv);

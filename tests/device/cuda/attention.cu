@@ -56,13 +56,13 @@ struct problem {
     }
 
     template <class Executor>
-    void run(const Executor& exec, const Value* in, Value* out, float* log_sums) const {
+    void run(const Executor& exec, const Value* in, Value* out, mp::ops::softmax_statistics* of_rows) const {
         const std::ptrdiff_t query_rows = options.batch * of.queries, key_rows = options.batch * of.keys;
         const auto of_queries = [&](auto* at) { return row_major(at, query_rows, width()); };
         const auto of_keys = [&](auto* at) { return row_major(at, key_rows, key_width()); };
         const auto q = of_queries(in);
         const auto k = of_keys(in + query_count()), v = of_keys(in + query_count() + key_count());
-        const mp::ops::attention_statistics statistics{std::span(log_sums, rows())};
+        const std::span statistics(of_rows, rows());
         mp::ops::scaled_dot_product_attention<mp::autocast::off>(exec, q, k, v, absent, of_queries(out),
                                                                  options, statistics);
         Value* const dq = out + query_count();
@@ -77,7 +77,7 @@ template <class Value>
 void check(const problem<Value>& it) {
     const std::vector<Value> in = random_values<Value>(it.inputs(), 1);
     std::vector<Value> expected(it.outputs());
-    std::vector<float> expected_sums(it.rows());
+    std::vector<mp::ops::softmax_statistics> expected_sums(it.rows());
     mp::host_workspace on_host;
     it.run(mp::simulated_gpu<mp::arch::sm_80>{.workspace = &on_host}, in.data(), expected.data(),
            expected_sums.data());
@@ -89,7 +89,7 @@ void check(const problem<Value>& it) {
     std::vector<Value> found, again;
     for (auto* results : {&found, &again}) {
         mp::device_buffer<Value> out(stream, std::vector<Value>(it.outputs()));
-        mp::device_buffer<float> sums(it.rows());
+        mp::device_buffer<mp::ops::softmax_statistics> sums(it.rows());
         it.run(exec, device_in.span().data(), out.span().data(), sums.span().data());
         *results = out.to_host(stream);
     }

@@ -147,10 +147,10 @@ void check_forward(storage_order order, bool causal, masking kind, std::ptrdiff_
     const auto v = stored<V>(exact.v, order, 0);
     const auto mask = stored<half>(exact.mask, order, 0);
     matrix<Y> y(2 * queries, 7, 3, order);
-    std::vector<float> log_sums(static_cast<std::size_t>(2 * queries));
+    std::vector<mp::ops::softmax_statistics> statistics(static_cast<std::size_t>(2 * queries));
     const auto run = [&](const auto& m) {
         mp::ops::scaled_dot_product_attention<ac::off>(mp::cpu{}, q.view, k.view, v.view, m, y.view,
-                                                       {.heads = 2, .causal = causal}, {log_sums});
+                                                       {.heads = 2, .causal = causal}, statistics);
     };
     if (kind == masking::none) {
         run(absent);
@@ -165,15 +165,15 @@ void check_forward(storage_order order, bool causal, masking kind, std::ptrdiff_
     const double lost =
         0.5 * static_cast<double>(std::numeric_limits<V>::denorm_min()) * static_cast<double>(keys);
     const double bound = unit_roundoff<V>() + 0x1p-20 + lost;
-    bool y_is_right = true, log_sums_are_right = true;
+    bool y_is_right = true, statistics_are_right = true;
     for (std::ptrdiff_t row = 0; row < 2 * queries; ++row) {
         wide log_sum;
         const auto p = exact.probabilities(row, &log_sum);
-        const auto found = static_cast<double>(log_sums[static_cast<std::size_t>(row)]);
+        const auto found = statistics[static_cast<std::size_t>(row)].log_sum();
         const bool empty = std::all_of(p.begin(), p.end(), [](const wide& x) { return x == 0; });
-        log_sums_are_right =
-            log_sums_are_right && (empty ? found == -static_cast<double>(infinity)
-                                         : std::abs(found - static_cast<double>(log_sum)) < 0x1p-20);
+        statistics_are_right =
+            statistics_are_right && (empty ? found == -static_cast<double>(infinity)
+                                           : std::abs(found - static_cast<double>(log_sum)) < 0x1p-20);
         for (std::ptrdiff_t c = 0; c < 7; ++c) {
             const auto expected = static_cast<double>(exact.output(row, c));
             const double error = std::abs(static_cast<double>(y.view(row, c)) - expected);
@@ -183,7 +183,7 @@ void check_forward(storage_order order, bool causal, masking kind, std::ptrdiff_
         }
     }
     CHECK(y_is_right);
-    CHECK(log_sums_are_right);
+    CHECK(statistics_are_right);
     CHECK(y.padding_is_untouched());
 }
 
@@ -233,14 +233,14 @@ void check_backward(bool causal, bool masked, bool saved, std::optional<float> s
     const auto v = stored<half>(exact.v, order, 2), dy = stored<half>(t, order, 0);
     const auto mask = cast<float>(exact.mask);
     matrix<float> dq(10, 3, 1, order), dk(8, 3, 2, order), dv(8, 6, 0, order), y(10, 6);
-    std::vector<float> log_sums(10);
+    std::vector<mp::ops::softmax_statistics> statistics(10);
     const attention_options options{.heads = 2, .causal = causal, .scale = scale};
     mp::ops::scaled_dot_product_attention<ac::off>(mp::cpu{}, q.view, k.view, v.view, mask.view, y.view,
-                                                   options, {log_sums});
-    if (!saved) log_sums.clear();
+                                                   options, statistics);
+    if (!saved) statistics.clear();
     mp::ops::scaled_dot_product_attention_backward<ac::off>(mp::cpu{}, q.view, k.view, v.view, mask.view,
                                                             dy.view, dq.view, dk.view, dv.view, options,
-                                                            {log_sums});
+                                                            statistics);
     // Differences with step h are off by h^2 / 6 times a third derivative, below 10 here.
     bool all_close = true;
     const auto compare = [&](const matrix<float>& found, matrix<double>& variable) {
@@ -281,19 +281,19 @@ struct problem {
 
 struct results {
     matrix<float> y{300, 6}, dq{300, 8}, dk{240, 8}, dv{240, 6};
-    std::vector<float> log_sums = std::vector<float>(300);
+    std::vector<mp::ops::softmax_statistics> statistics = std::vector<mp::ops::softmax_statistics>(300);
 
     template <class Policy, class Value>
     void run(mp::cpu exec, const matrix<Value>& q, const matrix<Value>& k, const matrix<Value>& v,
              const matrix<float>& mask, const matrix<Value>& dy, const attention_options& options) {
         mp::ops::scaled_dot_product_attention<Policy>(exec, q.view, k.view, v.view, mask.view, y.view,
-                                                      options, {log_sums});
+                                                      options, statistics);
         mp::ops::scaled_dot_product_attention_backward<Policy>(
-            exec, q.view, k.view, v.view, mask.view, dy.view, dq.view, dk.view, dv.view, options, {log_sums});
+            exec, q.view, k.view, v.view, mask.view, dy.view, dq.view, dk.view, dv.view, options, statistics);
     }
     bool operator==(const results& other) const {
         return same_bits(y, other.y) && same_bits(dq, other.dq) && same_bits(dk, other.dk) &&
-               same_bits(dv, other.dv) && log_sums == other.log_sums;
+               same_bits(dv, other.dv) && statistics == other.statistics;
     }
 };
 
@@ -303,7 +303,7 @@ void check_equal_to_casting_by_hand(const problem& p) {
     region.run<ac::by_region>(mp::cpu{}, p.q, p.k, p.v, p.mask, p.dy, p.options);
     by_hand.run<ac::off>(mp::cpu{}, cast<Low>(p.q), cast<Low>(p.k), cast<Low>(p.v), p.mask, cast<Low>(p.dy),
                          p.options);
-    CHECK(region.log_sums == by_hand.log_sums);  // float in both
+    CHECK(region.statistics == by_hand.statistics);  // float in both
     CHECK(same_bits(region.y, cast<Low>(by_hand.y)));
     CHECK(same_bits(region.dq, cast<Low>(by_hand.dq)));
     CHECK(same_bits(region.dk, cast<Low>(by_hand.dk)));
@@ -390,7 +390,7 @@ TEST_CASE("gradients of attention that nobody needs are not computed") {
     all.run<ac::off>(mp::cpu{}, p.q, p.k, p.v, p.mask, p.dy, p.options);
     const auto backward = [&](const auto& dq, const auto& dk, const auto& dv) {
         mp::ops::scaled_dot_product_attention_backward(mp::cpu{}, p.q.view, p.k.view, p.v.view, p.mask.view,
-                                                       p.dy.view, dq, dk, dv, p.options, {all.log_sums});
+                                                       p.dy.view, dq, dk, dv, p.options, all.statistics);
     };
     backward(some.dq.view, absent, absent);
     backward(absent, some.dk.view, absent);
@@ -406,17 +406,17 @@ TEST_CASE("a query that sees no key gives zeros and has gradients of zero") {
     for (auto* m : {&q, &k, &v, &dy}) m->randomize(3);
     // Query 0 sees nothing; query 1 sees key 1 only.
     mask.fill([](auto r, auto c) { return half(r == 1 && c == 1 ? 0.0F : -infinity); });
-    std::vector<float> log_sums(2);
+    std::vector<mp::ops::softmax_statistics> statistics(2);
     mp::ops::scaled_dot_product_attention(mp::cpu{}, q.view, k.view, v.view, mask.view, y.view, {},
-                                          {log_sums});
+                                          statistics);
     CHECK(y.view(0, 0).bits() == 0);
     CHECK(y.view(0, 1).bits() == 0);
     CHECK(y.view(1, 0) == v.view(1, 0));
-    CHECK(log_sums[0] == -infinity);
+    CHECK(statistics[0].max == -infinity);
     for (const bool saved : {true, false}) {
-        if (!saved) log_sums.clear();
+        if (!saved) statistics.clear();
         mp::ops::scaled_dot_product_attention_backward(mp::cpu{}, q.view, k.view, v.view, mask.view, dy.view,
-                                                       dq.view, dk.view, dv.view, {}, {log_sums});
+                                                       dq.view, dk.view, dv.view, {}, statistics);
         CHECK(dq.elements == std::vector<half>(4, half(0)));
         CHECK(dk.elements == std::vector<half>(4, half(0)));
         CHECK(dv.view(0, 0) == half(0));
@@ -450,15 +450,15 @@ TEST_CASE("NaN and overflow reach the output and the gradients") {
     matrix<half> q(2, 1), k(2, 1), v(2, 1), y(2, 1), dy(2, 1), dq(2, 1), dk(2, 1), dv(2, 1);
     for (auto* m : {&q, &k, &v, &dy}) m->fill([](auto, auto) { return half(1); });
     q.view(0, 0) = std::numeric_limits<half>::infinity();
-    std::vector<float> log_sums(2);
-    mp::ops::scaled_dot_product_attention(mp::cpu{}, q.view, k.view, v.view, absent, y.view, {}, {log_sums});
+    std::vector<mp::ops::softmax_statistics> statistics(2);
+    mp::ops::scaled_dot_product_attention(mp::cpu{}, q.view, k.view, v.view, absent, y.view, {}, statistics);
     CHECK(mp::isnan(y.view(0, 0)));
     CHECK(y.view(1, 0) == half(1));
-    CHECK(mp::isnan(log_sums[0]));
+    CHECK(mp::isnan(statistics[0].max));
     for (const bool saved : {true, false}) {
-        if (!saved) log_sums.clear();
+        if (!saved) statistics.clear();
         mp::ops::scaled_dot_product_attention_backward(mp::cpu{}, q.view, k.view, v.view, absent, dy.view,
-                                                       dq.view, dk.view, dv.view, {}, {log_sums});
+                                                       dq.view, dk.view, dv.view, {}, statistics);
         CHECK(mp::isnan(dq.view(0, 0)));
         CHECK(mp::isnan(dk.view(1, 0)));
         CHECK(mp::isnan(dv.view(0, 0)));
@@ -521,21 +521,24 @@ TEST_CASE("attention names the argument that does not fit, and writes nothing") 
     const mp::cpu exec{};
     matrix<float> q(4, 3), k(6, 3), v(6, 5), y(4, 5), mask(2, 3);
     for (auto* m : {&q, &k, &v, &mask}) m->randomize(1);
-    std::vector<float> log_sums(4, 7.0F);
+    std::vector<mp::ops::softmax_statistics> statistics(4, {7.0F, 1.0F});
     const auto fails = [&](auto qv, auto kv, auto vv, auto mv, auto yv,
-                           attention_options options = {.heads = 2}, std::span<float> sums = {}) {
+                           attention_options options = {.heads = 2},
+                           std::span<mp::ops::softmax_statistics> rows = {}) {
         const auto call = [&] {
-            mp::ops::scaled_dot_product_attention(exec, qv, kv, vv, mv, yv, options, {sums});
+            mp::ops::scaled_dot_product_attention(exec, qv, kv, vv, mv, yv, options, rows);
         };
         std::string message = message_of(call);
         const mp::autocast_region region(mp::precision::fp16);
         CHECK(message_of(call) == message);
         CHECK(y.elements == std::vector<float>(20, -88.0F));
-        CHECK(log_sums == std::vector<float>(4, 7.0F));
+        CHECK(statistics == std::vector<mp::ops::softmax_statistics>(4, {7.0F, 1.0F}));
         REQUIRE(message.starts_with("mp::ops::scaled_dot_product_attention: "));
         return message.substr(39);
     };
     const auto m = mask.view;
+    // Never read or written, as the call fails.
+    const std::span over_y(reinterpret_cast<mp::ops::softmax_statistics*>(y.view.data), 4);
     CHECK(fails(q.view, k.view, v.view, m, y.view, {.heads = 0}) ==
           "options.heads is 0; it must be at least 1");
     CHECK(fails(q.view, k.view, v.view, m, y.view, {.heads = 3}) ==
@@ -556,12 +559,11 @@ TEST_CASE("attention names the argument that does not fit, and writes nothing") 
           "y.rows is 2; it must equal q.rows, which is 4");
     CHECK(fails(q.view, k.view, v.view, absent, y.view.block(0, 0, 4, 3)) ==
           "y.columns is 3; it must equal v.columns, which is 5");
-    CHECK(fails(q.view, k.view, v.view, m, y.view, {.heads = 2}, std::span(log_sums).first(3)) ==
-          "statistics.log_sums.size() is 3; it must equal q.rows, which is 4");
-    CHECK(fails(q.view, k.view, v.view, m, y.view, {.heads = 2}, std::span(y.view.data, 4)) ==
-          "statistics.log_sums overlaps y; they must not share elements, because statistics.log_sums is "
-          "written "
-          "while y is in use");
+    CHECK(fails(q.view, k.view, v.view, m, y.view, {.heads = 2}, std::span(statistics).first(3)) ==
+          "statistics.size() is 3; it must equal q.rows, which is 4");
+    CHECK(fails(q.view, k.view, v.view, m, y.view, {.heads = 2}, over_y) ==
+          "statistics overlaps y; they must not share elements, because statistics is written while y is in "
+          "use");
     CHECK(fails(mp::row_major(y.view.data, 4, 3), k.view, v.view, m, y.view) ==
           "y overlaps q; they must not share elements, because y is written while q is in use");
     CHECK(message_of([&] {

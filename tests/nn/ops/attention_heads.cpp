@@ -151,9 +151,10 @@ void check(const shape& size, attention_options options, bool masked) {
     const auto mask = cast<float>(exact.mask);
     const auto like = [](const auto& m) { return matrix<float>(m.view.rows, m.view.columns, 1); };
     matrix<float> y = like(dy), dq = like(q), dk = like(k), dv = like(v);
-    std::vector<float> log_sums(static_cast<std::size_t>(size.batch * size.heads * size.queries));
+    std::vector<mp::ops::softmax_statistics> statistics(
+        static_cast<std::size_t>(size.batch * size.heads * size.queries));
     mp::ops::scaled_dot_product_attention<ac::off>(mp::cpu{}, q.view, k.view, v.view, mask.view, y.view,
-                                                   options, {log_sums});
+                                                   options, statistics);
     bool y_is_right = true;
     exact.for_each_query([&](auto sequence, auto head, auto query) {
         const auto expected = exact.output(sequence, head, query);
@@ -168,10 +169,10 @@ void check(const shape& size, attention_options options, bool masked) {
     CHECK(y_is_right);
     CHECK(y.padding_is_untouched());
     for (const bool saved : {true, false}) {
-        if (!saved) log_sums.clear();
+        if (!saved) statistics.clear();
         mp::ops::scaled_dot_product_attention_backward<ac::off>(mp::cpu{}, q.view, k.view, v.view, mask.view,
                                                                 dy.view, dq.view, dk.view, dv.view, options,
-                                                                {log_sums});
+                                                                statistics);
         bool close = true;
         const auto compare = [&](const matrix<float>& found, matrix<double>& variable) {
             for (std::ptrdiff_t r = 0; r < variable.view.rows; ++r) {
@@ -250,20 +251,21 @@ struct fused {
 struct fused_results {
     matrix<float> y{fused::batch * fused::tokens, fused::width};
     matrix<float> dqkv{fused::batch * fused::tokens, 3 * fused::width, 1};
-    std::vector<float> log_sums = std::vector<float>(fused::batch * fused::heads * fused::tokens);
+    std::vector<mp::ops::softmax_statistics> statistics =
+        std::vector<mp::ops::softmax_statistics>(fused::batch * fused::heads * fused::tokens);
 
     template <class Policy, class Value>
     void run(mp::cpu exec, const matrix<Value>& qkv, const matrix<Value>& dy,
              const attention_options& options) {
         mp::ops::scaled_dot_product_attention<Policy>(exec, fused::part(qkv, 0), fused::part(qkv, 1),
                                                       fused::part(qkv, 2), absent, y.view, options,
-                                                      {log_sums});
+                                                      statistics);
         mp::ops::scaled_dot_product_attention_backward<Policy>(
             exec, fused::part(qkv, 0), fused::part(qkv, 1), fused::part(qkv, 2), absent, dy.view,
-            fused::part(dqkv, 0), fused::part(dqkv, 1), fused::part(dqkv, 2), options, {log_sums});
+            fused::part(dqkv, 0), fused::part(dqkv, 1), fused::part(dqkv, 2), options, statistics);
     }
     bool operator==(const fused_results& other) const {
-        return same_bits(y, other.y) && same_bits(dqkv, other.dqkv) && log_sums == other.log_sums;
+        return same_bits(y, other.y) && same_bits(dqkv, other.dqkv) && statistics == other.statistics;
     }
 };
 
@@ -293,14 +295,14 @@ TEST_CASE("heads are read and written where a fused projection has them, with th
         stacked[3].view(r, c) = p.dy.view(row, column);
     });
     attention_options options{.heads = all, .causal = true, .dropout = p.options.dropout};
-    std::vector<float> log_sums(static_cast<std::size_t>(all * fused::tokens));
+    std::vector<mp::ops::softmax_statistics> statistics(static_cast<std::size_t>(all * fused::tokens));
     const mp::cpu exec{.products = mp::accumulation::ordered};
     const auto view = [&](std::size_t i) { return stacked[i].view; };
     mp::ops::scaled_dot_product_attention(exec, view(0), view(1), view(2), absent, view(4), options,
-                                          {log_sums});
+                                          statistics);
     mp::ops::scaled_dot_product_attention_backward(exec, view(0), view(1), view(2), absent, view(3), view(5),
-                                                   view(6), view(7), options, {log_sums});
-    CHECK(log_sums == in_place.log_sums);
+                                                   view(6), view(7), options, statistics);
+    CHECK(statistics == in_place.statistics);
     bool same = true;
     for_each([&](auto r, auto c, auto row, auto column) {
         same = same && view(4)(r, c) == in_place.y.view(row, column);
@@ -346,7 +348,7 @@ TEST_CASE("autocast of heads in one matrix equals casting it by hand, bit for bi
     }
     by_hand.run<ac::off>(mp::cpu{}, cast<half>(p.qkv), cast<half>(p.dy), p.options);
     plain.run<ac::off>(mp::cpu{}, p.qkv, p.dy, p.options);
-    CHECK(region.log_sums == by_hand.log_sums);
+    CHECK(region.statistics == by_hand.statistics);
     CHECK(same_bits(region.y, cast<half>(by_hand.y)));
     CHECK(same_bits(region.dqkv, cast<half>(by_hand.dqkv)));
     CHECK_FALSE(same_bits(region.y, plain.y));
@@ -361,7 +363,7 @@ TEST_CASE("gradients of a fused projection can be added where they lie") {
     mp::ops::scaled_dot_product_attention_backward(
         mp::cpu{}, fused::part(p.qkv, 0), fused::part(p.qkv, 1), fused::part(p.qkv, 2), absent, p.dy.view,
         mp::ops::add_to(fused::part(sums, 0)), mp::ops::add_to(fused::part(sums, 1)),
-        mp::ops::add_to(fused::part(sums, 2)), p.options, {once.log_sums});
+        mp::ops::add_to(fused::part(sums, 2)), p.options, once.statistics);
     bool same = true;
     for (std::ptrdiff_t r = 0; r < sums.view.rows; ++r) {
         for (std::ptrdiff_t c = 0; c < sums.view.columns; ++c) {
@@ -406,7 +408,7 @@ TEST_CASE("a dropout of everything gives zeros, and of nothing the bits without 
     p.options.dropout = {.probability = 1};
     fused_results all;
     all.run<ac::off>(mp::cpu{}, p.qkv, p.dy, p.options);
-    CHECK(all.log_sums == without.log_sums);
+    CHECK(all.statistics == without.statistics);
     matrix<float> zeros(fused::batch * fused::tokens, 3 * fused::width);
     zeros.fill([](auto, auto) { return 0.0F; });
     bool zero = true;
@@ -422,9 +424,9 @@ TEST_CASE("attention names the option that does not fit the heads, and writes no
     for (auto* m : {&q, &k, &v, &mask}) m->randomize(1);
     const attention_options good{.heads = 4, .layout = side_by_side, .batch = 2, .key_heads = 2};
     const auto fails = [&](attention_options options, auto qv, auto kv, auto vv, auto yv, const auto& mv,
-                           std::span<float> sums = {}) {
+                           std::span<mp::ops::softmax_statistics> rows = {}) {
         std::string message = message_of(
-            [&] { mp::ops::scaled_dot_product_attention(mp::cpu{}, qv, kv, vv, mv, yv, options, {sums}); });
+            [&] { mp::ops::scaled_dot_product_attention(mp::cpu{}, qv, kv, vv, mv, yv, options, rows); });
         CHECK(y.elements == std::vector<float>(72, -88.0F));
         REQUIRE(message.starts_with("mp::ops::scaled_dot_product_attention: "));
         return message.substr(39);
@@ -460,9 +462,9 @@ TEST_CASE("attention names the option that does not fit the heads, and writes no
           "is 24");
     CHECK(fails(good, q.view, k.view, v.view, y.view, mask.view.block(0, 0, 3, 2)) ==
           "mask.columns is 2; it must equal k.rows / options.batch, which is 3");
-    std::vector<float> sums(6);
-    CHECK(fails(good, q.view, k.view, v.view, y.view, absent, sums) ==
-          "statistics.log_sums.size() is 6; it must equal q.rows * options.heads, which is 24");
+    std::vector<mp::ops::softmax_statistics> rows(6);
+    CHECK(fails(good, q.view, k.view, v.view, y.view, absent, rows) ==
+          "statistics.size() is 6; it must equal q.rows * options.heads, which is 24");
 }
 
 }  // namespace

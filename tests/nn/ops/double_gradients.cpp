@@ -191,11 +191,10 @@ TEST_CASE("softmax and its logarithm") {
 TEST_CASE("norms, with and without parameters and saved statistics") {
     operand x("x", 11, 6, 1), gamma("gamma", 1, 6, 2), beta("beta", 1, 6, 3);
     weights y(11, 6);
-    std::vector<double> mean(11), inverse(11);
-    const normalization_options options{.epsilon = 0.01F};
+    std::vector<basic_normalization_statistics<double>> of_rows(11);
+    const normalization_options options{.epsilon = 0.01};
     for (const bool saved : {false, true}) {
-        basic_row_statistics<double> statistics;
-        if (saved) statistics = {mean, inverse};
+        const std::span statistics(of_rows.data(), saved ? 11 : 0);
         layer_norm(exec, x.in(), gamma.x, beta.x, y.result(), options, statistics);
         layer_norm_backward(exec, x.in(), gamma.x, y.gradient(), x.out(), gamma.dx, beta.dx, options,
                             statistics);
@@ -203,7 +202,6 @@ TEST_CASE("norms, with and without parameters and saved statistics") {
             "layer_norm",
             [&] { return layer_norm(exec, x.in(), gamma.x, beta.x, y.result(), options), y.loss(); }, x,
             gamma, beta);
-        if (saved) statistics = {{}, inverse};
         rms_norm(exec, x.in(), gamma.x, y.result(), options, statistics);
         rms_norm_backward(exec, x.in(), gamma.x, y.gradient(), x.out(), gamma.dx, options, statistics);
         check(
@@ -290,9 +288,7 @@ TEST_CASE("attention") {
                         v = shaped("v", key_heads, 5, 3, 3), mask("mask", 3, 5, 4);
                 const operand like_y = shaped("y", 4, 3, 3, 5);
                 weights y(like_y.rows, like_y.columns);
-                std::vector<double> log_sums(24);
-                basic_attention_statistics<double> statistics;
-                if (saved) statistics.log_sums = log_sums;
+                std::vector<basic_softmax_statistics<double>> statistics(saved ? 24 : 0);
                 const auto both = [&](const auto& m) {
                     scaled_dot_product_attention(exec, q.in(), k.in(), v.in(), m, y.result(), options,
                                                  statistics);

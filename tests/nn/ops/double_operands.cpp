@@ -122,7 +122,8 @@ TEST_CASE("and their values at infinity and for NaN are those of floats") {
 TEST_CASE("rows have the digits of double, and their statistics too") {
     constexpr std::size_t columns = 9;
     const std::vector<double> x = numbers(4 * columns, 2, 8.0);
-    std::vector<double> y(x.size()), mean(4), inverse(4);
+    std::vector<double> y(x.size());
+    std::vector<basic_normalization_statistics<double>> statistics(4);
     const auto sum_of_row = [&](std::size_t i, auto f) {
         wide sum = 0;
         for (std::size_t c = 0; c < columns; ++c) sum += f(static_cast<wide>(x[i / columns * columns + c]));
@@ -142,7 +143,12 @@ TEST_CASE("rows have the digits of double, and their statistics too") {
         const wide square = sum_of_row(i, [center](wide v) { return (v - center) * (v - center); }) / columns;
         return std::sqrt(square + wide{0.5});
     };
-    layer_norm(exec, in(x, 4), absent, absent, out(y, 4), {.epsilon = 0.5F}, {mean, inverse});
+    layer_norm(exec, in(x, 4), absent, absent, out(y, 4), {.epsilon = 0.5}, statistics);
+    std::vector<double> mean, inverse;
+    for (const auto& row : statistics) {
+        mean.push_back(row.mean());
+        inverse.push_back(row.inverse_deviation());
+    }
     CHECK(error_of(y, [&](std::size_t i) { return (wide(x[i]) - average(i)) / deviation(i); }) < 1e-14);
     CHECK(error_of(mean, [&](std::size_t r) { return average(r * columns); }) < 1e-14);
     CHECK(error_of(inverse, [&](std::size_t r) { return 1 / deviation(r * columns); }) < 1e-15);
@@ -167,9 +173,10 @@ TEST_CASE("softmax of rows without a meaning, as with floats") {
 
 TEST_CASE("attention has the digits of double") {
     const std::vector<double> q = numbers(12, 3), k = numbers(15, 4), v = numbers(10, 5);
-    std::vector<double> y(8), log_sums(4);
-    scaled_dot_product_attention(exec, in(q, 4), in(k, 5), in(v, 5), absent, out(y, 4), {},
-                                 {.log_sums = log_sums});
+    std::vector<double> y(8), log_sums;
+    std::vector<basic_softmax_statistics<double>> statistics(4);
+    scaled_dot_product_attention(exec, in(q, 4), in(k, 5), in(v, 5), absent, out(y, 4), {}, statistics);
+    for (const auto& row : statistics) log_sums.push_back(row.log_sum());
     const auto score = [&](std::size_t i, std::size_t j) {
         wide sum = 0;
         for (std::size_t c = 0; c < 3; ++c) sum += wide(q[3 * i + c]) * wide(k[3 * j + c]);

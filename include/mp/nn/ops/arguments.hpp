@@ -11,6 +11,7 @@
 #include <mp/matrix_view.hpp>
 #include <mp/nn/autocast/cast_cache.hpp>
 #include <mp/nn/autocast/operand.hpp>
+#include <mp/numbers/rules/row_statistics.hpp>
 
 #include <concepts>
 #include <cstddef>
@@ -35,6 +36,13 @@ inline constexpr absent_t absent{};
 template <class Element>
 concept element =
     autocast::eligible<std::remove_const_t<Element>> || std::same_as<std::remove_const_t<Element>, double>;
+
+/// Statistics of the rows of an x of such elements: of doubles where the op computes in double. Autocast leaves
+/// them alone.
+template <class X>
+using softmax_statistics_of = basic_softmax_statistics<detail::arithmetic_type<X>>;
+template <class X>
+using normalization_statistics_of = basic_normalization_statistics<detail::arithmetic_type<X>>;
 
 }}  // namespace mp::ops
 

@@ -57,13 +57,13 @@ struct scaled_dot_product_attention_op {
         const auto keys = detail::named("k", k);
         const auto values = detail::named("v", v);
         const auto output = detail::named("y", y);
-        const auto log_sums = detail::named("statistics.log_sums", statistics.log_sums);
-        detail::check_attention(function, exec, queries, keys, values, mask, output, log_sums, options);
+        const auto saved = detail::named("statistics", statistics);
+        detail::check_attention(function, exec, queries, keys, values, mask, output, saved, options);
         for (const auto& operand : {queries, keys, values, detail::named("mask", mask)}) {
             detail::check_separate(function, output, operand);
-            detail::check_separate(function, log_sums, operand);
+            detail::check_separate(function, saved, operand);
         }
-        detail::check_separate(function, log_sums, output);
+        detail::check_separate(function, saved, output);
     }
 
     /// Of the queries and keys of one head, the larger product where d is no less than the width of v.
@@ -76,13 +76,13 @@ struct scaled_dot_product_attention_op {
     template <gpu_executor Executor, element Q, element K, element V, class Mask, element Y>
     void operator()(const Executor& exec, matrix_view<const Q> q, matrix_view<const K> k,
                     matrix_view<const V> v, const Mask& mask, matrix_view<Y> y,
-                    const attention_options& options, const attention_statistics_of<Q>& statistics) const {
-        attend(detail::attention_function{}, exec, q, k, v, mask, y, options, statistics.log_sums);
+                    const attention_options& options, std::span<softmax_statistics_of<Q>> statistics) const {
+        attend(detail::attention_function{}, exec, q, k, v, mask, y, options, statistics);
     }
     template <element Q, element K, element V, class Mask, element Y>
     void operator()(cpu exec, matrix_view<const Q> q, matrix_view<const K> k, matrix_view<const V> v,
                     const Mask& mask, matrix_view<Y> y, const attention_options& options,
-                    const attention_statistics_of<Q>& statistics) const {
+                    std::span<softmax_statistics_of<Q>> statistics) const {
         detail::check_attention_of_doubles<Q, K, V, Mask, Y>();
         using real = detail::arithmetic_type<Q>;
         // The exponentials that v is multiplied by.
@@ -128,8 +128,8 @@ struct scaled_dot_product_attention_op {
                         detail::drop(dropout, sizes.stream_index(options.dropout, block, row),
                                      scores + row * block.keys, block.keys);
                     }
-                    if (!statistics.log_sums.empty()) {
-                        statistics.log_sums[static_cast<std::size_t>(first_row + row)] = found.log_sum();
+                    if (!statistics.empty()) {
+                        statistics[static_cast<std::size_t>(first_row + row)] = found.statistics();
                     }
                 }
                 const weight* const p = weights(static_cast<std::size_t>(block.count * block.keys));
@@ -168,16 +168,17 @@ struct scaled_dot_product_attention_op {
 ///         {.heads = 12, .causal = true, .layout = mp::ops::head_layout::side_by_side, .batch = batch});
 ///
 /// mask is mp::ops::absent, or a matrix that is added to the scores: queries x keys for all heads alike, or
-/// (all heads * queries) x keys. statistics.log_sums, if not empty, receives what
-/// scaled_dot_product_attention_backward() would otherwise compute again.
+/// (all heads * queries) x keys. statistics, if not empty, receives those of the scores of each query, which
+/// scaled_dot_product_attention_backward() would otherwise compute again: one head after the other, and one
+/// sequence after the other, in either layout.
 ///
 /// options.dropout drops probabilities after the softmax, as torch does, and multiplies the others by 1 / (1
-/// - probability). The sums of a query, and log_sums, are those without dropout.
+/// - probability). The sums of a query, and its statistics, are those without dropout.
 ///
 /// A mask of -infinity takes a key out, and so does options.causal for keys behind the query; their scores
 /// have no influence, NaN or not. A query that sees no key gets zeros: sequences are filled up with such
-/// rows, whose output nobody reads, and NaN there would spoil the gradients of all weights. Their log_sums
-/// are -infinity. The values v of keys that are taken out may still be multiplied by zero, so keep them
+/// rows, whose output nobody reads, and NaN there would spoil the gradients of all weights. The max of their
+/// statistics is -infinity. The values v of keys that are taken out may still be multiplied by zero, so keep them
 /// finite. NaN in the scores that a query sees makes its row NaN, and so does +infinity, or -infinity in all
 /// of them, to which they overflow.
 ///
@@ -206,13 +207,13 @@ struct scaled_dot_product_attention_op {
 /// for every 64 (or 128) columns of v.
 ///
 /// Throws argument_error for shapes that do not fit, sizes that heads and batch do not divide, a scale that
-/// is not finite, a probability outside 0 to 1, invalid views, and a y or log_sums that overlaps anything
+/// is not finite, a probability outside 0 to 1, invalid views, and a y or statistics that overlap anything
 /// else; nothing is then written.
 template <class Policy = autocast::by_region, executor Executor = cpu, element Q, element K, element V,
           class Mask, matrix_result Y>
 void scaled_dot_product_attention(const Executor& exec, matrix_view<Q> q, matrix_view<K> k, matrix_view<V> v,
                                   const Mask& mask, const Y& y, const attention_options& options = {},
-                                  const attention_statistics_of<Q>& statistics = {}) {
+                                  std::span<softmax_statistics_of<Q>> statistics = {}) {
     autocast::call<Policy>(scaled_dot_product_attention_op{}, exec, detail::input_view(q),
                            detail::input_view(k), detail::input_view(v), detail::uncast_view(mask),
                            detail::output_view(y), options, statistics);
@@ -240,8 +241,8 @@ struct scaled_dot_product_attention_backward_op {
         const auto keys = detail::named("k", k);
         const auto values = detail::named("v", v);
         const auto gradient = detail::named("dy", dy);
-        const auto log_sums = detail::named("statistics.log_sums", statistics.log_sums);
-        detail::check_attention(function, exec, queries, keys, values, mask, gradient, log_sums, options);
+        const auto saved = detail::named("statistics", statistics);
+        detail::check_attention(function, exec, queries, keys, values, mask, gradient, saved, options);
         const detail::named_operand results[] = {detail::named("dq", dq), detail::named("dk", dk),
                                                  detail::named("dv", dv)};
         if constexpr (!std::is_same_v<decltype(dq), const absent_t&>) {
@@ -258,7 +259,7 @@ struct scaled_dot_product_attention_backward_op {
         }
         for (int i = 0; i < 3; ++i) {
             for (const auto& operand :
-                 {queries, keys, values, detail::named("mask", mask), gradient, log_sums}) {
+                 {queries, keys, values, detail::named("mask", mask), gradient, saved}) {
                 detail::check_separate(function, results[i], operand);
             }
             for (int j = 0; j < i; ++j) detail::check_separate(function, results[i], results[j]);
@@ -270,14 +271,14 @@ struct scaled_dot_product_attention_backward_op {
     void operator()(const Executor& exec, matrix_view<const Q> q, matrix_view<const K> k,
                     matrix_view<const V> v, const Mask& mask, matrix_view<const DY> dy, const DQ& dq,
                     const DK& dk, const DV& dv, const attention_options& options,
-                    const attention_statistics_of<Q>& statistics) const {
-        attend_backward(detail::attention_function{}, exec, q, k, v, mask, dy, dq, dk, dv, options,
-                        statistics.log_sums);
+                    std::span<const softmax_statistics_of<Q>> /*statistics*/) const {
+        attend_backward(detail::attention_function{}, exec, q, k, v, mask, dy, dq, dk, dv, options);
     }
     template <element Q, element K, element V, class Mask, element DY, class DQ, class DK, class DV>
     void operator()(cpu exec, matrix_view<const Q> q, matrix_view<const K> k, matrix_view<const V> v,
                     const Mask& mask, matrix_view<const DY> dy, const DQ& dq, const DK& dk, const DV& dv,
-                    const attention_options& options, const attention_statistics_of<Q>& statistics) const {
+                    const attention_options& options,
+                    std::span<const softmax_statistics_of<Q>> statistics) const {
         detail::check_attention_of_doubles<Q, K, V, Mask, DY, DQ, DK, DV>();
         using real = detail::arithmetic_type<Q>;
         constexpr bool wants_dq = !std::is_same_v<DQ, absent_t>;
@@ -312,9 +313,7 @@ struct scaled_dot_product_attention_backward_op {
                     const std::ptrdiff_t query = block.head * sizes.queries + block.first + row;
                     detail::to_probabilities(kernels, detail::seen_keys<Mask, real>(mask, sizes, block, row),
                                              probabilities + row * block.keys, block.keys,
-                                             statistics.log_sums.empty()
-                                                 ? nullptr
-                                                 : &statistics.log_sums[static_cast<std::size_t>(query)]);
+                                             statistics.empty() ? nullptr : statistics.data() + query);
                 }
                 if constexpr (wants_dq || wants_dk) {
                     detail::multiply_matrices(inner, dropout.scale, gradient,
@@ -371,9 +370,9 @@ struct scaled_dot_product_attention_backward_op {
 /// dk = scale g^T q, dv = p^T dy. The mask has no gradient.
 ///
 /// Shapes: q, k, v, mask and options are those of scaled_dot_product_attention(); dy is like y, dq like q, dk
-/// like k, dv like v. Any of dq, dk and dv may be mp::ops::absent. statistics.log_sums is what the forward
-/// pass saved, or empty; saved ones spare a pass, and their rounding to float changes the probabilities by
-/// at most 2^-24 |log_sum| relatively. The gradients of queries that see no key, and of keys that nobody
+/// like k, dv like v. Any of dq, dk and dv may be mp::ops::absent. statistics are what the forward pass saved,
+/// or empty; saved ones spare two passes, and their rounding to float changes the probabilities by at most
+/// 2^-24 relatively, however large the scores are. The gradients of queries that see no key, and of keys that nobody
 /// sees, are zero.
 ///
 /// Probabilities and g stay in float, unlike on tensor cores; sums are in float, and each element of a
@@ -382,8 +381,8 @@ struct scaled_dot_product_attention_backward_op {
 /// scaled_dot_product_attention(). Each thread works on one head of k.
 ///
 /// On a GPU (<mp/nn/ops/attention/gpu.hpp>) it takes attention_backward_workspace() of the workspace: a kernel
-/// finds the logarithms of the sums and the means of p dy v^T of all queries, saved log_sums or not, and each
-/// gradient is a kernel after it whose blocks own what they write, so that the results have the same bits
+/// finds the statistics and the means of p dy v^T of all queries, so that saved statistics are not read, and
+/// each gradient is a kernel after it whose blocks own what they write, so that the results have the same bits
 /// every time. Tensor cores take p and g rounded to the format that they multiply, as other kernels on tensor
 /// cores do: below 2^-24 in half they become zero, above 65504 infinity, which the loss scale is there for.
 /// Keys that a query does not see have no influence on g.
@@ -392,7 +391,7 @@ template <class Policy = autocast::by_region, executor Executor = cpu, element Q
 void scaled_dot_product_attention_backward(const Executor& exec, matrix_view<Q> q, matrix_view<K> k,
                                            matrix_view<V> v, const Mask& mask, matrix_view<DY> dy, DQ&& dq,
                                            DK&& dk, DV&& dv, const attention_options& options = {},
-                                           const attention_statistics_of<Q>& statistics = {}) {
+                                           std::span<const softmax_statistics_of<Q>> statistics = {}) {
     autocast::call<Policy>(scaled_dot_product_attention_backward_op{}, exec, detail::input_view(q),
                            detail::input_view(k), detail::input_view(v), detail::uncast_view(mask),
                            detail::input_view(dy), detail::output_view(dq), detail::output_view(dk),

@@ -22,47 +22,28 @@
 namespace mp::ops { inline namespace MP_ISA_NAMESPACE {
 
 struct normalization_options {
-    /// Added to the variance or the mean square; finite and not negative. With 0 a constant row (in rms_norm
+    /// Added to the variance or the mean square; finite and not negative. Rounded to float unless x is of
+    /// doubles. With 0 a constant row (in rms_norm
     /// a row of zeros) gives NaN.
-    float epsilon = 1e-5F;
+    double epsilon = 1e-5;
 };
-
-/// Memory of the caller for what a normalization found out about each row: one number a row, or an empty span
-/// where it is not wanted. Autocast leaves it alone, so that it stays in float; for an x of doubles it is of
-/// doubles.
-template <class Real>
-struct basic_row_statistics {
-    std::span<Real> mean = {};               ///< layer_norm only; empty for rms_norm
-    std::span<Real> inverse_deviation = {};  ///< 1 / sqrt(variance or mean square + epsilon)
-};
-using row_statistics = basic_row_statistics<float>;
-
-/// That of an x of such elements.
-template <class X>
-using row_statistics_of = basic_row_statistics<detail::arithmetic_type<X>>;
 
 }}  // namespace mp::ops
 
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
-/// Checks x, the options and the statistics. Saved statistics of layer_norm are two arrays or none.
+/// Checks x, the options and the statistics.
 template <executor Executor>
 void check_normalization(std::string_view function, const Executor& exec, const named_operand& x,
-                         const ops::normalization_options& options, const named_operand& mean,
-                         const named_operand& inverse, bool centered, bool saved) {
+                         const ops::normalization_options& options, const named_operand& statistics) {
     check_executor(function, exec);
     check_operand(function, x);
     if (x.extent.columns == 0) throw_argument(function, "x.columns", 0, "must be at least 1");
-    if (!isfinite(options.epsilon) || options.epsilon < 0.0F) {
+    // In float as well, which it is rounded to.
+    if (!isfinite(static_cast<float>(options.epsilon)) || options.epsilon < 0.0) {
         throw_argument(function, "options.epsilon", options.epsilon, "must be finite and not negative");
     }
-    if (!centered && !mean.extent.empty()) {
-        throw_argument(function, "statistics.mean.size()", mean.extent.columns,
-                       "must be 0, since rms_norm has no use for means");
-    }
-    const bool paired = saved && centered && !(mean.extent.empty() && inverse.extent.empty());
-    if (paired || !mean.extent.empty()) check_size(function, mean, x.extent.rows, "x.rows");
-    if (paired || !inverse.extent.empty()) check_size(function, inverse, x.extent.rows, "x.rows");
+    if (!statistics.extent.empty()) check_size(function, statistics, x.extent.rows, "x.rows");
 }
 
 /// Checks an array with an element for each column of x, if it is there.
@@ -74,7 +55,6 @@ void check_column_array(std::string_view function, const Operand& /*operand*/, c
     }
 }
 
-template <bool Centered>
 void check_normalize_rows(std::string_view function, const auto& exec, const auto& x, const auto& gamma,
                           const auto& beta, const auto& y, const ops::normalization_options& options,
                           const auto& statistics) {
@@ -82,22 +62,16 @@ void check_normalize_rows(std::string_view function, const auto& exec, const aut
     const auto scale = named("gamma", gamma);
     const auto shift = named("beta", beta);
     const auto output = named("y", y);
-    const auto mean = named("statistics.mean", statistics.mean);
-    const auto inverse = named("statistics.inverse_deviation", statistics.inverse_deviation);
-    check_normalization(function, exec, input, options, mean, inverse, Centered, false);
+    const auto of_rows = named("statistics", statistics);
+    check_normalization(function, exec, input, options, of_rows);
     check_column_array(function, gamma, scale, input);
     check_column_array(function, beta, shift, input);
     check_shape(function, output, input.extent.rows, "x.rows", input.extent.columns, "x.columns");
     check_separate_or_same(function, output, input);
     for (const auto& operand : {scale, shift}) check_separate(function, output, operand);
-    for (const auto& operand : {input, scale, shift, output}) {
-        check_separate(function, mean, operand);
-        check_separate(function, inverse, operand);
-    }
-    check_separate(function, inverse, mean);
+    for (const auto& operand : {input, scale, shift, output}) check_separate(function, of_rows, operand);
 }
 
-template <bool Centered>
 void check_normalize_rows_backward(std::string_view function, const auto& exec, const auto& x,
                                    const auto& gamma, const auto& dy, const auto& dx, const auto& dgamma,
                                    const auto& dbeta, const ops::normalization_options& options,
@@ -105,10 +79,9 @@ void check_normalize_rows_backward(std::string_view function, const auto& exec, 
     const auto input = named("x", x);
     const auto scale = named("gamma", gamma);
     const auto gradient = named("dy", dy);
-    const auto mean = named("statistics.mean", statistics.mean);
-    const auto inverse = named("statistics.inverse_deviation", statistics.inverse_deviation);
+    const auto of_rows = named("statistics", statistics);
     const named_operand results[] = {named("dx", dx), named("dgamma", dgamma), named("dbeta", dbeta)};
-    check_normalization(function, exec, input, options, mean, inverse, Centered, true);
+    check_normalization(function, exec, input, options, of_rows);
     check_column_array(function, gamma, scale, input);
     check_shape(function, gradient, input.extent.rows, "x.rows", input.extent.columns, "x.columns");
     if constexpr (!std::is_same_v<decltype(dx), const ops::absent_t&>) {
@@ -124,7 +97,7 @@ void check_normalize_rows_backward(std::string_view function, const auto& exec, 
                 check_separate(function, results[i], operand);
             }
         }
-        for (const auto& operand : {scale, mean, inverse}) check_separate(function, results[i], operand);
+        for (const auto& operand : {scale, of_rows}) check_separate(function, results[i], operand);
         for (int j = 0; j < i; ++j) check_separate(function, results[i], results[j]);
     }
 }
@@ -144,15 +117,14 @@ struct layer_norm_op {
 
     static void validate(const auto& exec, const auto& x, const auto& gamma, const auto& beta, const auto& y,
                          const normalization_options& options, const auto& statistics) {
-        detail::check_normalize_rows<true>("mp::ops::layer_norm", exec, x, gamma, beta, y, options,
-                                           statistics);
+        detail::check_normalize_rows("mp::ops::layer_norm", exec, x, gamma, beta, y, options, statistics);
     }
 
     template <executor Executor, element X, class Gamma, class Beta, element Y>
     void operator()(const Executor& exec, matrix_view<const X> x, const Gamma& gamma, const Beta& beta,
                     matrix_view<Y> y, const normalization_options& options, const auto& statistics) const {
         normalize_rows(detail::row_normalization<true>{}, exec, options.epsilon, x, gamma, beta, y,
-                       statistics.mean, statistics.inverse_deviation);
+                       statistics);
     }
 };
 
@@ -161,8 +133,8 @@ struct layer_norm_op {
 ///
 /// Shapes: x and y are batch x features, in any storage order; y may be x, but not overlap it otherwise.
 /// gamma and beta are contiguous ranges of `features` elements; either may be mp::ops::absent, which means 1
-/// and 0. statistics, if its spans are not empty, receives the mean and 1 / sqrt(variance + epsilon) of each
-/// row, rounded to float, for layer_norm_backward().
+/// and 0. statistics, if not empty, receives the mean and 1 / sqrt(variance + epsilon) of each row for
+/// layer_norm_backward(): the mean in two floats, the other one in one, or both in double for an x of doubles.
 ///
 /// Accuracy: the mean, then the sum of the squared distances, in two passes in double, and everything else in
 /// double; each element of y is rounded once to float, and from there to its format. Before that its error is
@@ -183,7 +155,8 @@ struct layer_norm_op {
 template <class Policy = autocast::by_region, executor Executor = cpu, element X, class Gamma, class Beta,
           matrix_result Y>
 void layer_norm(const Executor& exec, matrix_view<X> x, const Gamma& gamma, const Beta& beta, const Y& y,
-                const normalization_options& options = {}, const row_statistics_of<X>& statistics = {}) {
+                const normalization_options& options = {},
+                std::span<normalization_statistics_of<X>> statistics = {}) {
     autocast::call<Policy>(layer_norm_op{}, exec, detail::input_view(x), detail::input_view(gamma),
                            detail::input_view(beta), detail::output_view(y), options, statistics);
 }
@@ -201,8 +174,8 @@ struct layer_norm_backward_op {
     static void validate(const auto& exec, const auto& x, const auto& gamma, const auto& dy, const auto& dx,
                          const auto& dgamma, const auto& dbeta, const normalization_options& options,
                          const auto& statistics) {
-        detail::check_normalize_rows_backward<true>("mp::ops::layer_norm_backward", exec, x, gamma, dy, dx,
-                                                    dgamma, dbeta, options, statistics);
+        detail::check_normalize_rows_backward("mp::ops::layer_norm_backward", exec, x, gamma, dy, dx, dgamma,
+                                              dbeta, options, statistics);
     }
 
     template <executor Executor, element X, class Gamma, element DY, class DX, class DGamma, class DBeta>
@@ -210,7 +183,7 @@ struct layer_norm_backward_op {
                     matrix_view<const DY> dy, const DX& dx, const DGamma& dgamma, const DBeta& dbeta,
                     const normalization_options& options, const auto& statistics) const {
         normalize_rows_backward(detail::row_normalization<true>{}, exec, options.epsilon, x, gamma, dy, dx,
-                                dgamma, dbeta, statistics.mean, statistics.inverse_deviation);
+                                dgamma, dbeta, statistics);
     }
 };
 
@@ -223,8 +196,8 @@ struct layer_norm_backward_op {
 /// or dy, but not overlap them otherwise; the others overlap nothing.
 ///
 /// With empty statistics those of the rows are computed again in double, with the accuracy of layer_norm().
-/// With the statistics that layer_norm() saved that pass is spared, and their rounding to float changes n by
-/// at most 2^-24 (|mean| / sqrt(variance + epsilon) + |n|): give none where rows have large means.
+/// With the statistics that layer_norm() saved that pass is spared, and their rounding changes n by at most
+/// 2^-24 |n| + 2^-48 |mean| / sqrt(variance + epsilon).
 ///
 /// n and the other terms are in float, sums of up to eight of them likewise, and these are added up in
 /// double, column sums by the rows' order. The error, beyond that of the statistics and of rounding to the
@@ -236,12 +209,12 @@ struct layer_norm_backward_op {
 /// the order of which depends on the number of rows only, without atomic operations and as well as double
 /// does; the terms of dgamma have an error of 2^-22 each before. At most five kernels are enqueued, and the
 /// executor needs a workspace of normalization_backward_workspace(rows, columns) floats. Errors are those of
-/// layer_norm(), and saved statistics of which only one span is empty.
+/// layer_norm().
 template <class Policy = autocast::by_region, executor Executor = cpu, element X, class Gamma, element DY,
           class DX, class DGamma, class DBeta>
 void layer_norm_backward(const Executor& exec, matrix_view<X> x, const Gamma& gamma, matrix_view<DY> dy,
                          DX&& dx, DGamma&& dgamma, DBeta&& dbeta, const normalization_options& options = {},
-                         const row_statistics_of<X>& statistics = {}) {
+                         std::span<const normalization_statistics_of<X>> statistics = {}) {
     autocast::call<Policy>(layer_norm_backward_op{}, exec, detail::input_view(x), detail::input_view(gamma),
                            detail::input_view(dy), detail::output_view(dx), detail::output_view(dgamma),
                            detail::output_view(dbeta), options, statistics);
@@ -258,25 +231,25 @@ struct rms_norm_op {
 
     static void validate(const auto& exec, const auto& x, const auto& gamma, const auto& y,
                          const normalization_options& options, const auto& statistics) {
-        detail::check_normalize_rows<false>("mp::ops::rms_norm", exec, x, gamma, absent, y, options,
-                                            statistics);
+        detail::check_normalize_rows("mp::ops::rms_norm", exec, x, gamma, absent, y, options, statistics);
     }
 
     template <executor Executor, element X, class Gamma, element Y>
     void operator()(const Executor& exec, matrix_view<const X> x, const Gamma& gamma, matrix_view<Y> y,
                     const normalization_options& options, const auto& statistics) const {
-        normalize_rows(detail::row_normalization<false>{}, exec, options.epsilon, x, gamma, absent, y, {},
-                       statistics.inverse_deviation);
+        normalize_rows(detail::row_normalization<false>{}, exec, options.epsilon, x, gamma, absent, y,
+                       statistics);
     }
 };
 
-/// y = x / sqrt(mean(x^2) + epsilon) * gamma, row by row. Everything is as in layer_norm(), but that there is
-/// no mean and no beta: of the statistics only inverse_deviation is written, and mean must be empty. Infinity
-/// in a row makes its own place NaN and the other ones zero.
+/// y = x / sqrt(mean(x^2) + epsilon) * gamma, row by row. Everything is as in layer_norm(), except that there is
+/// no mean, whose place in the statistics is zero, and no beta. Infinity in a row makes its own place NaN and
+/// the other ones zero.
 template <class Policy = autocast::by_region, executor Executor = cpu, element X, class Gamma,
           matrix_result Y>
 void rms_norm(const Executor& exec, matrix_view<X> x, const Gamma& gamma, const Y& y,
-              const normalization_options& options = {}, const row_statistics_of<X>& statistics = {}) {
+              const normalization_options& options = {},
+              std::span<normalization_statistics_of<X>> statistics = {}) {
     autocast::call<Policy>(rms_norm_op{}, exec, detail::input_view(x), detail::input_view(gamma),
                            detail::output_view(y), options, statistics);
 }
@@ -293,8 +266,8 @@ struct rms_norm_backward_op {
 
     static void validate(const auto& exec, const auto& x, const auto& gamma, const auto& dy, const auto& dx,
                          const auto& dgamma, const normalization_options& options, const auto& statistics) {
-        detail::check_normalize_rows_backward<false>("mp::ops::rms_norm_backward", exec, x, gamma, dy, dx,
-                                                     dgamma, absent, options, statistics);
+        detail::check_normalize_rows_backward("mp::ops::rms_norm_backward", exec, x, gamma, dy, dx, dgamma,
+                                              absent, options, statistics);
     }
 
     template <executor Executor, element X, class Gamma, element DY, class DX, class DGamma>
@@ -302,7 +275,7 @@ struct rms_norm_backward_op {
                     matrix_view<const DY> dy, const DX& dx, const DGamma& dgamma,
                     const normalization_options& options, const auto& statistics) const {
         normalize_rows_backward(detail::row_normalization<false>{}, exec, options.epsilon, x, gamma, dy, dx,
-                                dgamma, absent, {}, statistics.inverse_deviation);
+                                dgamma, absent, statistics);
     }
 };
 
@@ -313,7 +286,7 @@ template <class Policy = autocast::by_region, executor Executor = cpu, element X
           class DX, class DGamma>
 void rms_norm_backward(const Executor& exec, matrix_view<X> x, const Gamma& gamma, matrix_view<DY> dy,
                        DX&& dx, DGamma&& dgamma, const normalization_options& options = {},
-                       const row_statistics_of<X>& statistics = {}) {
+                       std::span<const normalization_statistics_of<X>> statistics = {}) {
     autocast::call<Policy>(rms_norm_backward_op{}, exec, detail::input_view(x), detail::input_view(gamma),
                            detail::input_view(dy), detail::output_view(dx), detail::output_view(dgamma),
                            options, statistics);

@@ -76,14 +76,15 @@ void map_rows(softmax_function, const cpu& exec, matrix_view<Y> y, matrix_view<c
 template <class X, class Y>
 void map_rows(log_softmax_function, const cpu& exec, matrix_view<Y> y, matrix_view<const X> x) {
     using real = arithmetic_type<X, Y>;
-    for_each_softmax_block<real>(
-        exec, x.rows, x.columns, [&](std::ptrdiff_t first, std::ptrdiff_t count, softmax_rows<real>& rows) {
-            rows.load(x, first, count);
-            rows.take_logarithms(count);
-            rows.write(y, first, count, [&](std::ptrdiff_t, const auto& row) {
-                rows.kernels().log_softmax(row.values, rows.columns(), row.largest, row.log_sum, row.target);
-            });
-        });
+    for_each_softmax_block<real>(exec, x.rows, x.columns,
+                                 [&](std::ptrdiff_t first, std::ptrdiff_t count, softmax_rows<real>& rows) {
+                                     rows.load(x, first, count);
+                                     for (std::ptrdiff_t r = 0; r < count; ++r) rows.find_others(r);
+                                     rows.write(y, first, count, [&](std::ptrdiff_t, const auto& row) {
+                                         rows.kernels().log_softmax(row.values, rows.columns(), row.largest,
+                                                                    row.log_sum(), row.target);
+                                     });
+                                 });
 }
 template <class Y, class DY, class DX>
 void map_rows(slope_of<softmax_function>, const cpu& exec, matrix_view<DX> dx, matrix_view<const Y> y,

@@ -84,10 +84,10 @@ void check_losses(std::string_view function, const Executor& /*exec*/, const nam
     check_separate(function, losses, logits);
 }
 
-/// Checks logarithms of the rows' sums, which may be left out.
-inline void check_log_sums(std::string_view function, const named_operand& log_sums,
-                           const named_operand& logits) {
-    if (log_sums.extent.columns != 0) check_size(function, log_sums, logits.extent.rows, "logits.rows");
+/// Checks the statistics of rows, which may be left out.
+inline void check_row_statistics(std::string_view function, const named_operand& statistics,
+                                 const named_operand& logits) {
+    if (statistics.extent.columns != 0) check_size(function, statistics, logits.extent.rows, "logits.rows");
 }
 
 inline void check_dlogits(std::string_view function, const named_operand& dlogits,
@@ -179,12 +179,12 @@ struct softmax_cross_entropy_to_memory_op {
         const auto input = detail::named("logits", logits);
         detail::check_cross_entropy(function, exec, input, labels, factors, options);
         const auto losses = detail::named("row_losses", rows.losses);
-        const auto log_sums = detail::named("log_sums", rows.log_sums);
+        const auto statistics = detail::named("statistics", rows.statistics);
         detail::check_losses(function, exec, detail::named("loss", loss), losses, input);
-        detail::check_log_sums(function, log_sums, input);
-        detail::check_separate(function, log_sums, input);
-        detail::check_separate(function, log_sums, losses);
-        detail::check_separate(function, log_sums, detail::named("loss", loss));
+        detail::check_row_statistics(function, statistics, input);
+        detail::check_separate(function, statistics, input);
+        detail::check_separate(function, statistics, losses);
+        detail::check_separate(function, statistics, detail::named("loss", loss));
     }
 
     template <executor Executor, element Logit, std::integral Label, element Loss>
@@ -202,11 +202,12 @@ struct softmax_cross_entropy_to_memory_op {
 ///
 ///     mp::ops::softmax_cross_entropy(stream, logits, labels, loss, row_losses, {}, {.ignore_index = -100});
 ///
-/// log_sums, if not empty, receives log(sum_j exp(logits_j)) of each row, rounded once on a CPU and with the
-/// error of a loss on a GPU; 0 for rows that do not count. The gradient is faster with it:
+/// statistics, if not empty, receives those of each row, each part rounded once on a CPU and with the error of a
+/// loss on a GPU; zeros for rows that do not count. The gradient is faster with them:
 ///
-///     mp::ops::softmax_cross_entropy(exec, logits, labels, &loss, row_losses, factors, options, log_sums);
-///     mp::ops::softmax_cross_entropy_backward(exec, logits, labels, dlogits, factors, options, log_sums);
+///     std::vector<mp::ops::softmax_statistics> statistics(rows);
+///     mp::ops::softmax_cross_entropy(exec, logits, labels, &loss, row_losses, factors, options, statistics);
+///     mp::ops::softmax_cross_entropy_backward(exec, logits, labels, dlogits, factors, options, statistics);
 ///
 /// On a GPU, a row's loss has an error of 2^-21 of itself or 2^-21, whichever is larger; the mean is the
 /// exact one of the rows' losses, rounded, and in the same order whatever the device. Labels cannot be
@@ -217,11 +218,11 @@ void softmax_cross_entropy(const Executor& exec, matrix_view<Logit> logits, cons
                            detail::arithmetic_type<Logit>* loss,
                            std::span<detail::arithmetic_type<Logit>> row_losses,
                            const loss_factors& factors = {}, const cross_entropy_options& options = {},
-                           std::span<detail::arithmetic_type<Logit>> log_sums = {}) {
+                           std::span<softmax_statistics_of<Logit>> statistics = {}) {
     autocast::call<Policy>(softmax_cross_entropy_to_memory_op{}, exec, detail::input_view(logits),
                            detail::input_view(labels), autocast::out(std::span(loss, 1)),
-                           detail::row_results<detail::arithmetic_type<Logit>>{row_losses, log_sums}, factors,
-                           options);
+                           detail::row_results<detail::arithmetic_type<Logit>>{row_losses, statistics},
+                           factors, options);
 }
 
 /// Tag of softmax_cross_entropy_backward(): exponentials, so in float. `product_operands` are loss_factors,
@@ -230,7 +231,7 @@ struct softmax_cross_entropy_backward_op {
     static constexpr std::string_view name = "softmax_cross_entropy_backward";
     using forward_op = softmax_cross_entropy_op;
     static constexpr std::array<std::string_view, 7> argument_names = {
-        "exec", "logits", "labels", "dlogits", "factors", "options", "log_sums"};
+        "exec", "logits", "labels", "dlogits", "factors", "options", "statistics"};
     static constexpr auto category = op_category::full_precision;
     static constexpr bool computes_in_float = true;
 
@@ -241,19 +242,19 @@ struct softmax_cross_entropy_backward_op {
         constexpr std::string_view function = "mp::ops::softmax_cross_entropy_backward";
         const auto input = detail::named("logits", logits);
         const auto result = detail::named("dlogits", dlogits);
-        const auto log_sums = detail::named("log_sums", saved.values);
+        const auto statistics = detail::named("statistics", saved);
         detail::check_cross_entropy(function, exec, input, labels, factors, options);
         detail::check_dlogits(function, result, input);
-        detail::check_log_sums(function, log_sums, input);
-        detail::check_separate(function, result, log_sums);
+        detail::check_row_statistics(function, statistics, input);
+        detail::check_separate(function, result, statistics);
     }
 
     template <executor Executor, element Logit, std::integral Label, element Gradient>
     void operator()(const Executor& exec, matrix_view<const Logit> logits, std::span<const Label> labels,
                     matrix_view<Gradient> dlogits, const auto& factors, const cross_entropy_options& options,
-                    const auto& log_sums) const {
+                    const auto& statistics) const {
         cross_entropy_gradient(detail::cross_entropy_rows{}, exec, logits, labels, dlogits, factors, options,
-                               log_sums);
+                               statistics);
     }
 };
 
@@ -272,9 +273,13 @@ struct softmax_cross_entropy_backward_op {
 /// label is options.ignore_index have a gradient of +0, and `batch` is the number of the others; a GPU counts
 /// them itself, and takes one float of the executor's workspace for it.
 ///
-/// With log_sums, which softmax_cross_entropy() has written for the same logits, it is one pass that searches
-/// and sums nothing. Then an element's error is 2^-21 + 2^-24 |log_sum| of the larger of the two terms whose
-/// difference it is, times weight * scale / batch. A row whose log_sum is not finite is all NaN.
+/// The label's element is the sum of the other probabilities where it has the largest logit, so that it keeps
+/// its digits for a nearly certain label.
+///
+/// With the statistics that softmax_cross_entropy() has written for the same logits, it is one pass that
+/// searches and sums nothing. Then an element's error is 2^-21 of the larger of the two terms whose difference
+/// it is, times weight * scale / batch, however large the logits are. A row whose statistics are not finite is
+/// all NaN.
 ///
 /// Throws argument_error as softmax_cross_entropy() does, and for a dlogits of another shape or a scale that
 /// is not finite and positive; dlogits is then unchanged.
@@ -287,11 +292,10 @@ template <class Policy = autocast::by_region, executor Executor = cpu, element L
 void softmax_cross_entropy_backward(const Executor& exec, matrix_view<Logit> logits, const Labels& labels,
                                     const Gradient& dlogits, const loss_factors& factors = {},
                                     const cross_entropy_options& options = {},
-                                    std::span<const detail::arithmetic_type<Logit>> log_sums = {}) {
-    using real = detail::arithmetic_type<Logit>;
+                                    std::span<const softmax_statistics_of<Logit>> statistics = {}) {
     autocast::call<Policy>(softmax_cross_entropy_backward_op{}, exec, detail::input_view(logits),
                            detail::input_view(labels), detail::output_view(dlogits), factors, options,
-                           detail::row_log_sums<real>{log_sums});
+                           statistics);
 }
 
 /// Tag of softmax_cross_entropy_with_gradient(), with factors as those of softmax_cross_entropy_backward_op.

@@ -88,7 +88,7 @@ struct double_softmax_kernels {
 
 /// The statistics of a row.
 inline row_statistics double_statistics_of(const double* x, std::size_t columns, bool centered,
-                                           float epsilon) {
+                                           double epsilon) {
     using number = rounded_doubles<1>;
     const auto count = static_cast<double>(columns);
     const number center = centered ? double_divide(double_softmax_kernels::sum(x, columns), count) : 0.0;
@@ -97,7 +97,7 @@ inline row_statistics double_statistics_of(const double* x, std::size_t columns,
         const number distance = number(x[i]) - center;
         squares += distance * distance;
     }
-    const number square = squares / count + static_cast<double>(epsilon);
+    const number square = squares / count + epsilon;
     return {center.value(), double_divide(1.0, double_sqrt(square.value()))};
 }
 
@@ -114,8 +114,9 @@ inline void normalize_rows_of_doubles(const normalized_rows<double>& in,
             const double scaled = double_multiply(normalized_double(from[i], statistics), out.gamma[i]);
             out.y.row(r)[i] = double_add(scaled, out.beta[i]);
         }
-        if (out.mean != nullptr) out.mean[r] = statistics.center;
-        if (out.inverse != nullptr) out.inverse[r] = statistics.inverse;
+        if (out.statistics != nullptr) {
+            out.statistics[r] = static_cast<ops::basic_normalization_statistics<double>>(statistics);
+        }
     }
 }
 
@@ -127,9 +128,9 @@ inline void normalize_rows_of_doubles_backward(const normalized_rows<double>& in
     for (std::ptrdiff_t r = 0; r < rows; ++r) {
         const double* const x = in.x.row(r);
         const double* const dy = out.dy.row(r);
-        const row_statistics statistics =
-            out.inverse == nullptr ? double_statistics_of(x, in.columns, in.centered, in.epsilon)
-                                   : row_statistics{out.mean == nullptr ? 0.0 : out.mean[r], out.inverse[r]};
+        const row_statistics statistics = out.saved == nullptr
+                                              ? double_statistics_of(x, in.columns, in.centered, in.epsilon)
+                                              : row_statistics(out.saved[r]);
         double* const whole = out.room;  // the normalized row, since dx may be x
         number plain = 0.0;
         number along = 0.0;

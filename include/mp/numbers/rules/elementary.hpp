@@ -106,11 +106,11 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE balanced_parts balanced_parts_of(double x) {
             static_cast<int>(static_cast<std::int64_t>(above) >> 52)};
 }
 
-/// log m for m from sqrt(1/2) to sqrt(2): 2 atanh(s) with s = (m - 1) / (m + 1). Two units in the last place.
-MP_HOST_DEVICE inline double logarithm_near_one(double m) {
+/// log(1 + x) for 1 + x from sqrt(1/2) to sqrt(2): 2 atanh(s) with s = x / (2 + x). Two units in the last place.
+MP_HOST_DEVICE inline double log1p_near_zero(double x) {
     using number = rounded_doubles<1>;
-    const number f = number(m) - 1.0;  // exact
-    const number s = f / (number(m) + 1.0);
+    const number f = x;
+    const number s = f / (f + 2.0);
     const number square = s * s;
     // (2 atanh(s) - 2 s) / s^3 with an error of 2^-60 of the logarithm
     const number tail = polynomial_of(square, 0x1.5555555555555p-1, 0x1.9999999999a39p-2,
@@ -118,6 +118,11 @@ MP_HOST_DEVICE inline double logarithm_near_one(double m) {
                                       0x1.3b1c3c1c81c8fp-3, 0x1.0fbde0f4ad17bp-3, 0x1.0c0aff044a970p-3);
     // 2 s = f - s f, so that only the small terms are rounded twice.
     return (f - s * (f - square * tail)).value();
+}
+
+/// log m for m from sqrt(1/2) to sqrt(2); m - 1 is exact.
+MP_HOST_DEVICE inline double logarithm_near_one(double m) {
+    return log1p_near_zero(double_subtract(m, 1.0));
 }
 
 /// log x for a positive, finite, normal x: within two units in the last place.
@@ -130,6 +135,12 @@ MP_HOST_DEVICE inline double double_log(double x) {
     if (parts.exponent == 0) return near_one;
     const number n = static_cast<double>(parts.exponent);
     return (n * ln_2 + (n * ln_2_rest + near_one)).value();
+}
+
+/// log(1 + x) for a finite x >= 0: within two units in the last place, however small x is.
+MP_HOST_DEVICE inline double double_log1p(double x) {
+    constexpr double root_two_minus_one = 0x1.a827999fcef32p-2;
+    return x < root_two_minus_one ? log1p_near_zero(x) : double_log(double_add(1.0, x));
 }
 
 /// log2 x likewise; exact for powers of two.

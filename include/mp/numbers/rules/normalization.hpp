@@ -6,6 +6,7 @@
 
 #include <mp/config.hpp>
 #include <mp/numbers/format/float_arithmetic.hpp>
+#include <mp/numbers/rules/row_statistics.hpp>
 #include <mp/numbers/simd/loops.hpp>
 #include <mp/numbers/simd/select_target.hpp>
 #include <mp/numbers/simd/vec.hpp>
@@ -29,8 +30,23 @@ struct float_rows {
 
 /// A row is normalized as (x - center) * inverse.
 struct row_statistics {
-    double center;
-    double inverse;
+    double center = 0;
+    double inverse = 0;
+
+    row_statistics() = default;
+    row_statistics(double of_center, double of_inverse) : center(of_center), inverse(of_inverse) {}
+    template <class Real>
+    explicit row_statistics(const ops::basic_normalization_statistics<Real>& saved)
+        : center(saved.mean()), inverse(saved.inverse_deviation()) {}
+
+    explicit operator ops::basic_normalization_statistics<double>() const { return {center, 0, inverse, 1}; }
+    explicit operator ops::normalization_statistics() const {
+        const double factor = inverse < 0x1p-60 ? 0x1p-64 : inverse > 0x1p60 ? 0x1p64 : 1.0;
+        const double scaled = double_multiply(center, factor);
+        const auto high = static_cast<float>(scaled);
+        return {high, static_cast<float>(double_subtract(scaled, static_cast<double>(high))),
+                static_cast<float>(double_divide(inverse, factor)), static_cast<float>(factor)};
+    }
 };
 
 /// \tparam Real  float, or double in ops with doubles
@@ -38,7 +54,7 @@ template <class Real>
 struct normalized_rows {
     std::size_t columns;
     bool centered;  ///< whether the mean is subtracted
-    float epsilon;
+    Real epsilon;
     float_rows<const Real> x;
 };
 
@@ -46,10 +62,8 @@ template <class Real>
 struct normalization_forward {
     const double* gamma;
     const double* beta;
-    float_rows<Real> y;  ///< may be x
-    // Null where they are not wanted.
-    Real* mean;
-    Real* inverse;
+    float_rows<Real> y;                                     ///< may be x
+    ops::basic_normalization_statistics<Real>* statistics;  ///< null where they are not wanted
 };
 
 template <class Real>
@@ -57,9 +71,7 @@ struct normalization_backward {
     const Real* gamma;
     float_rows<const Real> dy;
     float_rows<Real> dx;  ///< may be x or dy; null data where it is not wanted
-    // Of the rows; a null `inverse` has both computed, a null mean is 0.
-    const Real* mean;
-    const Real* inverse;
+    const ops::basic_normalization_statistics<Real>* saved;  ///< null to compute them
     // Sums that are added to; null where they are not wanted.
     double* dgamma;
     double* dbeta;

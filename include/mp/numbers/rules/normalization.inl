@@ -13,17 +13,11 @@ MP_ALWAYS_INLINE vec<double> normalized(vec<double> x, row_statistics statistics
 MP_ALWAYS_INLINE vec<float> normalized_floats(const float* x, std::size_t n, row_statistics statistics) {
     return narrow(normalized(load_wide_or_fill(x, n, 0.0), statistics));
 }
-/// Statistics that are floats; then arithmetic in float does, to 1 ulp. Where it says that distances from the center
-/// might leave their range, is_ordinary is false.
-struct rounded_statistics {
-    float center, inverse;
-
-    MP_ALWAYS_INLINE explicit rounded_statistics(row_statistics statistics)
-        : center(static_cast<float>(statistics.center)), inverse(static_cast<float>(statistics.inverse)) {}
-    [[nodiscard]] MP_ALWAYS_INLINE bool is_ordinary() const { return inverse > 0x1p-100F; }
-};
-MP_ALWAYS_INLINE vec<float> normalized_floats(const float* x, std::size_t n, rounded_statistics statistics) {
-    return mul(sub(load_up_to(x, n), statistics.center), statistics.inverse);
+/// The same in float, to 1.5 ulp, for statistics with a factor of 1.
+MP_ALWAYS_INLINE vec<float> normalized_floats(const float* x, std::size_t n,
+                                              const ops::normalization_statistics& statistics) {
+    const vec<float> distance = sub(sub(load_up_to(x, n), statistics.center), statistics.center_tail);
+    return mul(distance, statistics.inverse);
 }
 
 /// The sum of the squared distances from the center. What is not there has none.
@@ -55,7 +49,7 @@ MP_ALWAYS_INLINE void find_statistics(const normalized_rows<float>& in, std::ptr
 inline void normalize_rows(const normalized_rows<float>& in, const normalization_forward<float>& out,
                            std::ptrdiff_t rows) {
     const std::size_t columns = in.columns;
-    const auto [gamma, beta, y, mean, inverse] = out;
+    const auto [gamma, beta, y, statistics_of_rows] = out;
     row_statistics of_rows[normalization_block];
     for (std::ptrdiff_t first = 0; first < rows; first += normalization_block) {
         const std::ptrdiff_t height = rows - first < normalization_block ? rows - first : normalization_block;
@@ -69,8 +63,9 @@ inline void normalize_rows(const normalized_rows<float>& in, const normalization
                 const vec<double> scaled = mul(whole, load_up_to(gamma + i, n));
                 store_up_to(to + i, narrow(add(scaled, load_up_to(beta + i, n))), n);
             });
-            if (mean != nullptr) mean[first + r] = static_cast<float>(statistics.center);
-            if (inverse != nullptr) inverse[first + r] = static_cast<float>(statistics.inverse);
+            if (statistics_of_rows != nullptr) {
+                statistics_of_rows[first + r] = static_cast<ops::normalization_statistics>(statistics);
+            }
         }
     }
 }
@@ -82,8 +77,9 @@ struct mean_gradients {
 
 /// Writes the normalized row to `whole`. Terms are in float, sums of up to eight of them, too.
 template <class Statistics>
-MP_ALWAYS_INLINE mean_gradients mean_gradients_of(const float* x, Statistics statistics, const float* dy,
-                                                  const float* gamma, std::size_t columns, float* whole) {
+MP_ALWAYS_INLINE mean_gradients mean_gradients_of(const float* x, const Statistics& statistics,
+                                                  const float* dy, const float* gamma, std::size_t columns,
+                                                  float* whole) {
     constexpr std::size_t chunk = 8 * row_parts;
     long_sum sum, sum_along;
     for (std::size_t begin = 0; begin < columns; begin += chunk) {
@@ -128,30 +124,26 @@ MP_ALWAYS_INLINE void add_rows_to_sums(float_rows<const float> dy, std::ptrdiff_
 inline void normalize_rows_backward(const normalized_rows<float>& in,
                                     const normalization_backward<float>& out, std::ptrdiff_t rows) {
     const auto [columns, centered, epsilon, x] = in;
-    const auto [gamma, dy, dx, saved_mean, saved_inverse, dgamma, dbeta, room] = out;
+    const auto [gamma, dy, dx, saved, dgamma, dbeta, room] = out;
     row_statistics of_rows[normalization_block];
     mean_gradients means[normalization_block];
     for (std::ptrdiff_t first = 0; first < rows; first += normalization_block) {
         const std::ptrdiff_t height = rows - first < normalization_block ? rows - first : normalization_block;
-        if (saved_inverse == nullptr) {
+        if (saved == nullptr) {
             find_statistics(in, first, height, of_rows);
         } else {
-            for (std::ptrdiff_t r = 0; r < height; ++r) {
-                of_rows[r] = {saved_mean == nullptr ? 0.0 : static_cast<double>(saved_mean[first + r]),
-                              static_cast<double>(saved_inverse[first + r])};
-            }
+            for (std::ptrdiff_t r = 0; r < height; ++r) of_rows[r] = row_statistics(saved[first + r]);
         }
         const auto whole_row = [&](std::ptrdiff_t r) MP_INLINED_LAMBDA {
             return room + r * static_cast<std::ptrdiff_t>(columns);
         };
         for (std::ptrdiff_t r = 0; r < height; ++r) {
-            const auto of_row = [&](auto statistics) MP_INLINED_LAMBDA {
+            const auto of_row = [&](const auto& statistics) MP_INLINED_LAMBDA {
                 return mean_gradients_of(x.row(first + r), statistics, dy.row(first + r), gamma, columns,
                                          whole_row(r));
             };
-            const rounded_statistics rounded(of_rows[r]);
-            const bool in_floats = saved_inverse != nullptr && rounded.is_ordinary();
-            means[r] = in_floats ? of_row(rounded) : of_row(of_rows[r]);
+            const bool in_floats = saved != nullptr && saved[first + r].factor == 1.0F;
+            means[r] = in_floats ? of_row(saved[first + r]) : of_row(of_rows[r]);
             if (!centered) means[r].plain = 0.0F;
         }
         if (dgamma != nullptr || dbeta != nullptr) {

@@ -91,11 +91,11 @@ inline void scale_and_shift_row(const float* x, std::size_t count, float factor,
     });
 }
 
-/// to[i] = e^(x[i] - log_sum) factor - shift, for a factor from 2^-60 to 2^100; to may be x. The product is
-/// rounded once, also where it underflows. No probability is e^40: then it is infinity.
-inline void scaled_probabilities(const float* x, std::size_t count, float log_sum, float factor, float shift,
+/// to[i] = e^(x[i] - largest) factor - shift, for a factor from 2^-60 to 2^100; to may be x. The product is
+/// rounded once, also where it underflows. Infinity beyond e^40, since no element is above the largest one.
+inline void scaled_probabilities(const float* x, std::size_t count, float largest, float factor, float shift,
                                  float* to) {
-    const vec<float> reference = broadcast(log_sum);
+    const vec<float> reference = broadcast(largest);
     const vec<float> factors = broadcast(mul(factor, 0x1p-60F));
     const vec<float> shifts = broadcast(shift);
     for_each_vector(count, [&](std::size_t, std::size_t i, std::size_t n) MP_INLINED_LAMBDA {

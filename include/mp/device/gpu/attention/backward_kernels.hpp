@@ -18,11 +18,11 @@
 
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
-/// What the backward pass needs of each query, one head after the other.
-template <class Value>
-struct query_statistics {
-    Value* log_sums;     ///< -infinity where no key is seen, NaN for a row without a meaning
-    Value* mean_slopes;  ///< sum over the keys of probability times slope
+/// Statistics of a query for the backward pass.
+struct alignas(16) query_statistics {
+    float largest;      ///< score
+    float inverse_sum;  ///< of exp(score - largest); NaN for a row without a meaning
+    float mean_slope;   ///< sum over the keys of probability times slope
 };
 
 /// The slopes of the loss in the probabilities, dy v^T, with dropout: in place of the products.
@@ -55,8 +55,7 @@ struct attention_statistics_kernel {
     head_matrix<const K> k;
     head_matrix<const V> v;
     head_matrix<const DY> dy;
-    const float* log_sums;  ///< that the forward pass has saved, or null
-    query_statistics<float> to;
+    query_statistics* to;  ///< of all queries, one head after the other
 
     [[nodiscard]] std::ptrdiff_t blocks() const {
         return shape.heads * tile_count(shape.queries, attention_tile);
@@ -112,23 +111,14 @@ struct attention_statistics_kernel {
         for (int half = 0; half < 2; ++half) {
             const float mean = reduce_row(thread, means[half], add_pairs{}).value();
             if (thread.lane() % 4 != 0 || rows[half] >= shape.queries) continue;
-            const std::ptrdiff_t at = head * shape.queries + rows[half];
             const online_softmax& row = softmax.of[half];
-            thread.store(to.log_sums + at, log_sum_of(thread, row, at));
-            thread.store(to.mean_slopes + at, row.sees_any ? float_divide(mean, row.sum.value()) : 0.0F);
+            query_statistics result{row.largest, float_quiet_nan(), 0.0F};
+            if (row.sees_any && !row.is_undefined()) {
+                result.inverse_sum = float_divide(1.0F, row.sum.value());
+                result.mean_slope = float_divide(mean, row.sum.value());
+            }
+            thread.store(to + (head * shape.queries + rows[half]), result);
         }
-    }
-
-private:
-    /// The saved one where it can be one of this row: it is not below the largest score, except for rounding.
-    MP_ANY_EXECUTION_SPACE
-    template <class Thread>
-    MP_HOST_DEVICE MP_ALWAYS_INLINE float log_sum_of(Thread thread, const online_softmax& row,
-                                                     std::ptrdiff_t at) const {
-        if (log_sums == nullptr || !row.sees_any || row.is_undefined()) return row.log_sum();
-        const float saved = thread.load(log_sums + at);
-        const bool fits = is_float_finite(saved) && row.largest <= float_add(saved, 40.0F);
-        return fits ? saved : float_quiet_nan();
     }
 };
 
@@ -158,7 +148,7 @@ struct attention_gradient_kernel {
     head_matrix<const K> k;
     head_matrix<const V> v;
     head_matrix<const DY> dy;
-    query_statistics<const float> statistics;
+    const query_statistics* statistics;
     head_matrix<Result> result;
 
     [[nodiscard]] std::ptrdiff_t blocks() const {
@@ -287,13 +277,11 @@ private:
                 const auto score = shape.score_of(thread, head, query, by_keys ? r : c, weights.of[j][n]);
                 float weight = 0.0F;
                 if (score.seen) {
-                    const std::ptrdiff_t at = head * shape.queries + query;
-                    const float log_sum = thread.load(statistics.log_sums + at);
-                    weight = is_float_finite(log_sum) ? attention_weight(float_subtract(score.value, log_sum))
-                                                      : float_quiet_nan();
+                    const query_statistics known = thread.load(statistics + (head * shape.queries + query));
+                    weight = float_multiply(attention_weight(float_subtract(score.value, known.largest)),
+                                            known.inverse_sum);
                     if constexpr (has_slopes) {
-                        const float mean = thread.load(statistics.mean_slopes + at);
-                        weight = float_multiply(weight, float_subtract(slopes.of[j][n], mean));
+                        weight = float_multiply(weight, float_subtract(slopes.of[j][n], known.mean_slope));
                     }
                 }
                 weights.of[j][n] = weight;

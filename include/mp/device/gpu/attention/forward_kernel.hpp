@@ -10,6 +10,7 @@
 #include <mp/device/gpu/row_access.hpp>
 #include <mp/numbers/format/float_arithmetic.hpp>
 #include <mp/numbers/rules/float_functions.hpp>
+#include <mp/numbers/rules/row_statistics.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -56,7 +57,7 @@ struct attention_kernel {
     head_matrix<const K> k;
     head_matrix<const V> v;
     head_matrix<Y> y;
-    float* log_sums;  ///< or null
+    ops::softmax_statistics* statistics;  ///< or null
 
     /// Blocks of a head: tiles of queries times tiles of columns.
     [[nodiscard]] MP_HOST_DEVICE std::ptrdiff_t column_tiles() const {
@@ -114,8 +115,9 @@ struct attention_kernel {
             float factor = row.sees_any ? float_divide(shape.kept_scale, row.sum.value()) : 0.0F;
             if (row.is_undefined()) factor = float_quiet_nan();
             store_attention_rows(thread, results, rows[half], half, column, factor, sums);
-            if (log_sums != nullptr && column == 0 && thread.lane() % 4 == 0 && rows[half] < shape.queries) {
-                thread.store(log_sums + (head * shape.queries + rows[half]), row.log_sum());
+            if (statistics != nullptr && column == 0 && thread.lane() % 4 == 0 &&
+                rows[half] < shape.queries) {
+                thread.store(statistics + (head * shape.queries + rows[half]), row.statistics());
             }
         }
     }

@@ -11,6 +11,7 @@
 #include <mp/numbers/format/philox.hpp>
 #include <mp/numbers/rules/float_float.hpp>
 #include <mp/numbers/rules/float_functions.hpp>
+#include <mp/numbers/rules/row_statistics.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -125,10 +126,11 @@ struct online_softmax {
     [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE bool is_undefined() const {
         return sees_any && (is_bad || !is_float_finite(largest));
     }
-    /// The logarithm of the sum of the exponentials of the scores: -infinity where none is seen.
-    [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE float log_sum() const {
-        if (!sees_any) return bit_cast<float>(std::uint32_t{0xFF80'0000});
-        return is_undefined() ? float_quiet_nan() : float_add(largest, float_logarithm(sum));
+    /// Of the finished row: a largest score of -infinity where none is seen.
+    [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE ops::softmax_statistics statistics() const {
+        if (!sees_any) return {bit_cast<float>(std::uint32_t{0xFF80'0000}), 0.0F};
+        if (is_undefined()) return {float_quiet_nan(), float_quiet_nan()};
+        return {largest, float_add(float_subtract(sum.high, 1.0F), sum.low)};
     }
 };
 

@@ -12,10 +12,11 @@
 #include <mp/nn/ops/dropout/mask.hpp>
 #include <mp/nn/ops/product.hpp>
 #include <mp/nn/ops/softmax/rows.hpp>
+#include <mp/numbers/format/float_arithmetic.hpp>
 #include <mp/numbers/format/operations.hpp>
-#include <mp/numbers/rules/elementary.hpp>
 #include <mp/numbers/rules/random_words.hpp>
 #include <mp/numbers/rules/rounded_doubles.hpp>
+#include <mp/numbers/rules/row_statistics.hpp>
 #include <mp/numbers/simd/processor.hpp>
 
 #include <algorithm>
@@ -99,13 +100,11 @@ struct score_sums {
     double sum = 0.0;
     bool empty = true;
 
-    [[nodiscard]] Real log_sum() const {
-        return empty ? -std::numeric_limits<Real>::infinity()
-                     : as<Real>((rounded_doubles<1>(as<double>(largest)) + log_of_sum()).value());
+    [[nodiscard]] ops::basic_softmax_statistics<Real> statistics() const {
+        if (empty) return {-std::numeric_limits<Real>::infinity(), 0};
+        const Real others = as<Real>(double_subtract(sum, 1.0));
+        return {isnan(sum) ? others : largest, others};
     }
-
-private:
-    [[nodiscard]] double log_of_sum() const { return isnan(sum) ? sum : double_log(sum); }
 };
 
 /// NaN for the scores that a query sees and 0 for the others: what becomes of a row without a meaning.
@@ -142,24 +141,21 @@ score_sums<Real> exponentiate(const softmax_kernels_of<Real>& kernels, const see
     return result;
 }
 
-/// Replaces the scores of a query by their probabilities, of which the logarithm of the sum is known or not.
+/// Replaces the scores of a query by their probabilities, with or without saved statistics.
 template <class Mask, class Real>
 void to_probabilities(const softmax_kernels_of<Real>& kernels, const seen_keys<Mask, Real>& seen,
-                      Real* scores, std::ptrdiff_t keys, const Real* log_sum) {
+                      Real* scores, std::ptrdiff_t keys, const ops::basic_softmax_statistics<Real>* saved) {
     const std::ptrdiff_t reach = seen.reach(keys);
     const auto count = static_cast<std::size_t>(reach);
-    if (log_sum != nullptr) {
+    if (saved != nullptr) {
         const bool any = seen.mask_scores(scores, keys);
         if (!any) {
             std::fill(scores, scores + keys, Real{0});
             return;
         }
-        // Sums that the forward pass saved are not below the largest score, except for rounding.
-        const auto largest = kernels.maximum(scores, count);
-        if (!isfinite(*log_sum) || largest.is_bad || !(largest.value <= *log_sum + Real{40})) {
-            return spoil_scores(seen, scores, keys);
-        }
-        kernels.exponentials(scores, count, *log_sum, scores);
+        if (!isfinite(saved->max) || !isfinite(saved->others)) return spoil_scores(seen, scores, keys);
+        const double sum = double_add(1.0, as<double>(saved->others));
+        scaled_probabilities(kernels, scores, count, saved->max, double_divide(1.0, sum), 0.0, scores);
         std::fill(scores + reach, scores + keys, Real{0});
         return;
     }

@@ -15,6 +15,7 @@
 #include <mp/nn/ops/dropout/mask.hpp>
 #include <mp/nn/ops/gpu_casts.hpp>
 #include <mp/numbers/format/float_arithmetic.hpp>
+#include <mp/numbers/rules/row_statistics.hpp>
 #include <mp/workspace.hpp>
 
 #include <algorithm>
@@ -26,9 +27,9 @@
 namespace mp::ops { inline namespace MP_ISA_NAMESPACE {
 
 /// Bytes of the executor's workspace that scaled_dot_product_attention_backward() needs on a GPU, casts not
-/// included: 8 bytes a query. `queries` is the sum over all heads of all sequences.
+/// included: 16 bytes a query. `queries` is the sum over all heads of all sequences.
 [[nodiscard]] constexpr std::size_t attention_backward_workspace(std::ptrdiff_t queries) {
-    return 2 * workspace::aligned_size(static_cast<std::size_t>(queries) * sizeof(float)) +
+    return workspace::aligned_size(static_cast<std::size_t>(queries) * sizeof(detail::query_statistics)) +
            workspace::alignment;
 }
 
@@ -89,16 +90,18 @@ void with_attention_width(const attention_sizes& sizes, Function f) {
 template <gpu_executor Executor, class Q, class K, class V, class Mask, class Y>
 void attend(attention_function, const Executor& exec, matrix_view<const Q> q, matrix_view<const K> k,
             matrix_view<const V> v, const Mask& mask, matrix_view<Y> y, const ops::attention_options& options,
-            std::span<float> log_sums) {
+            std::span<ops::softmax_statistics> statistics) {
     const attention_sizes sizes(q, k, v, options);
     if (sizes.count == 0 || sizes.queries == 0) return;
     using input = attention_input<Q, K, V>;
     with_attention_width<input>(sizes, [&](auto width) {
         using kernel = attention_kernel<input, decltype(width)::value, Q, K, V, mask_element_t<Mask>, Y>;
-        const kernel it{
-            shape_of_attention(sizes, mask, options.dropout), heads_in(q, sizes.per_row, sizes.queries),
-            heads_in(k, sizes.keys_per_row, sizes.keys),      heads_in(v, sizes.keys_per_row, sizes.keys),
-            heads_in(y, sizes.per_row, sizes.queries),        log_sums.empty() ? nullptr : log_sums.data()};
+        const kernel it{shape_of_attention(sizes, mask, options.dropout),
+                        heads_in(q, sizes.per_row, sizes.queries),
+                        heads_in(k, sizes.keys_per_row, sizes.keys),
+                        heads_in(v, sizes.keys_per_row, sizes.keys),
+                        heads_in(y, sizes.per_row, sizes.queries),
+                        statistics.empty() ? nullptr : statistics.data()};
         launch("mp::ops::scaled_dot_product_attention", exec,
                simt::launch_size{it.blocks(), kernel::shared_bytes}, it);
     });
@@ -110,19 +113,13 @@ template <attention_gradient Of, class Input, int Width, class Executor, class Q
 void launch_attention_gradient(const Executor& exec, const attention_shape<Mask>& shape,
                                const head_matrix<const Q>& q, const head_matrix<const K>& k,
                                const head_matrix<const V>& v, const head_matrix<const DY>& dy,
-                               const query_statistics<float>& statistics, const Result& result,
+                               const query_statistics* statistics, const Result& result,
                                std::ptrdiff_t per_row, std::ptrdiff_t rows) {
     if constexpr (!std::is_same_v<Result, ops::absent_t>) {
         if (result.rows == 0 || result.columns == 0) return;
         using kernel =
             attention_gradient_kernel<Of, Input, Width, Q, K, V, DY, Mask, typename Result::value_type>;
-        const kernel it{shape,
-                        q,
-                        k,
-                        v,
-                        dy,
-                        {statistics.log_sums, statistics.mean_slopes},
-                        heads_in(result, per_row, rows)};
+        const kernel it{shape, q, k, v, dy, statistics, heads_in(result, per_row, rows)};
         launch("mp::ops::scaled_dot_product_attention_backward", exec,
                simt::launch_size{it.blocks(), kernel::shared_bytes}, it);
     }
@@ -133,8 +130,7 @@ template <gpu_executor Executor, class Q, class K, class V, class Mask, class DY
           class DV>
 void attend_backward(attention_function, const Executor& exec, matrix_view<const Q> q, matrix_view<const K> k,
                      matrix_view<const V> v, const Mask& mask, matrix_view<const DY> dy, const DQ& dq,
-                     const DK& dk, const DV& dv, const ops::attention_options& options,
-                     std::span<const float> log_sums) {
+                     const DK& dk, const DV& dv, const ops::attention_options& options) {
     constexpr std::string_view function = "mp::ops::scaled_dot_product_attention_backward";
     constexpr bool wants_any = !std::is_same_v<DQ, ops::absent_t> || !std::is_same_v<DK, ops::absent_t> ||
                                !std::is_same_v<DV, ops::absent_t>;
@@ -143,8 +139,7 @@ void attend_backward(attention_function, const Executor& exec, matrix_view<const
         const workspace::frame frame(workspace_of(exec));
         // Before anything is launched, since it may throw.
         const auto rows = static_cast<std::size_t>(sizes.count * sizes.queries);
-        float* const sums = take_workspace<float>(function, exec, rows);
-        float* const means = take_workspace<float>(function, exec, rows);
+        auto* const statistics = take_workspace<query_statistics>(function, exec, rows);
         using input = attention_input<Q, K, V, DY>;
         with_attention_width<input>(sizes, [&](auto width) {
             constexpr int columns = decltype(width)::value;
@@ -153,12 +148,9 @@ void attend_backward(attention_function, const Executor& exec, matrix_view<const
             const auto keys = heads_in(k, sizes.keys_per_row, sizes.keys);
             const auto values = heads_in(v, sizes.keys_per_row, sizes.keys);
             const auto gradient = heads_in(dy, sizes.per_row, sizes.queries);
-            const query_statistics<float> statistics{sums, means};
             if (rows != 0) {
                 using kernel = attention_statistics_kernel<input, columns, Q, K, V, DY, mask_element_t<Mask>>;
-                const kernel it{shape,     queries,  keys,
-                                values,    gradient, log_sums.empty() ? nullptr : log_sums.data(),
-                                statistics};
+                const kernel it{shape, queries, keys, values, gradient, statistics};
                 launch(function, exec, simt::launch_size{it.blocks(), kernel::shared_bytes}, it);
             }
             launch_attention_gradient<attention_gradient::queries, input, columns>(

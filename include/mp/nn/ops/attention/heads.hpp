@@ -145,7 +145,7 @@ inline void check_attention_options(std::string_view function, const ops::attent
     if (options.key_heads != 0) {
         check_multiple(function, "options.heads", options.heads, "options.key_heads", options.key_heads);
     }
-    if (options.scale && !isfinite(*options.scale)) {
+    if (options.scale && !isfinite(static_cast<float>(*options.scale))) {  // which it is rounded to
         throw_argument(function, "options.scale", *options.scale, "must be finite");
     }
     check_dropout_probability(function, "options.dropout.probability", options.dropout.probability);
@@ -155,7 +155,7 @@ inline void check_attention_options(std::string_view function, const ops::attent
 template <class Executor, class Mask>
 void check_attention(std::string_view function, const Executor& exec, const named_operand& q,
                      const named_operand& k, const named_operand& v, const Mask& mask, const named_operand& y,
-                     const named_operand& log_sums, const ops::attention_options& options) {
+                     const named_operand& statistics, const ops::attention_options& options) {
     check_executor(function, exec);
     check_attention_options(function, options);
     check_operand(function, q);
@@ -203,8 +203,8 @@ void check_attention(std::string_view function, const Executor& exec, const name
             function, y, q.extent.rows, "q.rows", options.heads * heads.value_head_dim,
             key_heads == options.heads ? "v.columns" : "options.heads * v.columns / options.key_heads");
     }
-    if (!log_sums.extent.empty()) {
-        check_size(function, log_sums, heads.count * heads.queries,
+    if (!statistics.extent.empty()) {
+        check_size(function, statistics, heads.count * heads.queries,
                    stacked ? "q.rows" : "q.rows * options.heads");
     }
 }

@@ -3,12 +3,11 @@
 /// What attention is told: heads and where they lie, masks, dropout.
 #pragma once
 
-#include <mp/nn/autocast/operand.hpp>
+#include <mp/config.hpp>
 #include <mp/nn/ops/dropout/mask.hpp>
 
 #include <cstddef>
 #include <optional>
-#include <span>
 
 namespace mp::ops { inline namespace MP_ISA_NAMESPACE {
 
@@ -34,8 +33,9 @@ struct attention_options {
     std::ptrdiff_t heads = 1;
     /// Query i sees keys 0 to i only, counted as `alignment` says.
     bool causal = false;
-    /// Factor of the products of queries and keys, finite; 1 / sqrt(head_dim) if not given.
-    std::optional<float> scale = std::nullopt;
+    /// Factor of the products of queries and keys, finite; 1 / sqrt(head_dim) if not given. Rounded to float
+    /// unless q is of doubles.
+    std::optional<double> scale = std::nullopt;
     head_layout layout = head_layout::stacked;
     /// Sequences, one below the other; 1 where heads are stacked, which do not need it.
     std::ptrdiff_t batch = 1;
@@ -47,19 +47,5 @@ struct attention_options {
     /// key j of head h (of all sequences) are those of element (h * queries + i) * keys + j of the stream.
     dropout_options dropout = {.probability = 0.0F};
 };
-
-/// Memory of the caller for what the forward pass knows and the backward pass can use: for each query of each
-/// head, the logarithm of the sum of the exponentials of its scores, -infinity if it sees no key. One head
-/// after the other, and one sequence after the other, in either layout. Empty where it is not wanted.
-/// Autocast leaves it alone, so that it stays in float; for queries of doubles it is of doubles.
-template <class Real>
-struct basic_attention_statistics {
-    std::span<Real> log_sums = {};
-};
-using attention_statistics = basic_attention_statistics<float>;
-
-/// That of queries of such elements.
-template <class Q>
-using attention_statistics_of = basic_attention_statistics<detail::arithmetic_type<Q>>;
 
 }}  // namespace mp::ops

@@ -66,8 +66,7 @@ struct normalize_kernel {
     row_matrix<const Gamma> gamma;
     row_matrix<const Beta> beta;
     row_matrix<Y> y;
-    float* mean;     ///< null where it is not wanted
-    float* inverse;  ///< null where it is not wanted
+    ops::normalization_statistics* results;  ///< null where they are not wanted
     std::ptrdiff_t rows;
     std::ptrdiff_t columns;
     float epsilon;
@@ -76,19 +75,16 @@ struct normalize_kernel {
     template <class Thread>
     MP_HOST_DEVICE void operator()(Thread thread) const {
         for (std::ptrdiff_t row = Group::number(thread); row < rows; row += Group::count(thread)) {
-            const float_row_statistics statistics =
+            const ops::normalization_statistics statistics =
                 float_row_statistics_of<Group, width, Centered>(thread, x, row, columns, epsilon);
-            if (Group::rank(thread) == 0) {
-                if (mean != nullptr) thread.store(mean + row, statistics.mean());
-                if (inverse != nullptr) thread.store(inverse + row, statistics.inverse_deviation());
-            }
+            if (results != nullptr && Group::rank(thread) == 0) thread.store(results + row, statistics);
             for (std::ptrdiff_t c = Group::rank(thread) * width; c < columns; c += Group::size * width) {
                 row_floats<width> values = load_row_floats<width>(thread, x, row, c, columns);
                 const row_floats<width> scales = load_or<width>(thread, gamma, c, columns, 1.0F);
                 const row_floats<width> shifts = load_or<width>(thread, beta, c, columns, 0.0F);
                 MP_UNROLL
                 for (int i = 0; i < width; ++i) {
-                    values.values[i] = float_multiply_add(statistics.normalized(values.values[i]),
+                    values.values[i] = float_multiply_add(normalized_float(statistics, values.values[i]),
                                                           scales.values[i], shifts.values[i]);
                 }
                 store_row_floats(thread, y, row, c, columns, values);
@@ -103,7 +99,7 @@ struct row_statistics_kernel {
     static constexpr int threads = row_threads;
     static constexpr int width = row_chunk<X>;
     row_matrix<const X> x;
-    float_row_statistics* results;
+    ops::normalization_statistics* results;
     std::ptrdiff_t rows;
     std::ptrdiff_t columns;
     float epsilon;
@@ -112,7 +108,7 @@ struct row_statistics_kernel {
     template <class Thread>
     MP_HOST_DEVICE void operator()(Thread thread) const {
         for (std::ptrdiff_t row = Group::number(thread); row < rows; row += Group::count(thread)) {
-            const float_row_statistics statistics =
+            const ops::normalization_statistics statistics =
                 float_row_statistics_of<Group, width, Centered>(thread, x, row, columns, epsilon);
             if (Group::rank(thread) == 0) thread.store(results + row, statistics);
         }
@@ -127,7 +123,7 @@ struct normalize_backward_kernel {
     row_matrix<const Gamma> gamma;
     row_matrix<const DY> dy;
     row_matrix<DX> dx;
-    row_statistics_source source;
+    const ops::normalization_statistics* saved;  ///< of all rows
     std::ptrdiff_t rows;
     std::ptrdiff_t columns;
 
@@ -135,7 +131,7 @@ struct normalize_backward_kernel {
     template <class Thread>
     MP_HOST_DEVICE void operator()(Thread thread) const {
         for (std::ptrdiff_t row = Group::number(thread); row < rows; row += Group::count(thread)) {
-            const float_row_statistics statistics = source.of(thread, row);
+            const ops::normalization_statistics statistics = thread.load(saved + row);
             two_float_floats
                 sums{};  // of the gradient of the normalized row, and of its product with that row
             for (std::ptrdiff_t c = Group::rank(thread) * width; c < columns; c += Group::size * width) {
@@ -174,7 +170,7 @@ private:
     /// A chunk of the normalized row and of its gradient.
     MP_ANY_EXECUTION_SPACE
     template <class Thread>
-    MP_HOST_DEVICE MP_ALWAYS_INLINE void load(Thread thread, const float_row_statistics& statistics,
+    MP_HOST_DEVICE MP_ALWAYS_INLINE void load(Thread thread, const ops::normalization_statistics& statistics,
                                               std::ptrdiff_t row, std::ptrdiff_t c,
                                               row_floats<width>& normalized, row_floats<width>& parts) const {
         normalized = load_row_floats<width>(thread, x, row, c, columns);
@@ -182,7 +178,7 @@ private:
         const row_floats<width> scales = load_or<width>(thread, gamma, c, columns, 1.0F);
         MP_UNROLL
         for (int i = 0; i < width; ++i) {
-            normalized.values[i] = statistics.normalized(normalized.values[i]);
+            normalized.values[i] = normalized_float(statistics, normalized.values[i]);
             parts.values[i] = float_multiply(parts.values[i], scales.values[i]);
         }
     }
@@ -195,7 +191,7 @@ struct normalization_terms {
     static constexpr int sums = (OfGamma ? 1 : 0) + (OfBeta ? 1 : 0);
     row_matrix<const X> x;
     row_matrix<const DY> dy;
-    row_statistics_source source;
+    const ops::normalization_statistics* saved;  ///< of all rows
 
     MP_ANY_EXECUTION_SPACE
     template <class Thread>
@@ -204,12 +200,12 @@ struct normalization_terms {
         float_float (&totals)[std::size_t{sums}][std::size_t{width}]) const {
         const row_floats<width> gradients = load_row_floats<width>(thread, dy, row, column, columns);
         if constexpr (OfGamma) {
-            const float_row_statistics statistics = source.of(thread, row);
+            const ops::normalization_statistics statistics = thread.load(saved + row);
             const row_floats<width> values = load_row_floats<width>(thread, x, row, column, columns);
             MP_UNROLL
             for (int i = 0; i < width; ++i) {
-                totals[0][i] = totals[0][i] +
-                               float_multiply(gradients.values[i], statistics.normalized(values.values[i]));
+                totals[0][i] = totals[0][i] + float_multiply(gradients.values[i],
+                                                             normalized_float(statistics, values.values[i]));
             }
         }
         if constexpr (OfBeta) {
@@ -230,7 +226,7 @@ namespace mp::ops { inline namespace MP_ISA_NAMESPACE {
 /// bytes a column for every 64 rows, or for every 256th of the rows if there are more than 16384.
 [[nodiscard]] constexpr std::size_t normalization_backward_workspace(std::ptrdiff_t rows,
                                                                      std::ptrdiff_t columns) {
-    return workspace::aligned_size(static_cast<std::size_t>(rows) * sizeof(detail::float_row_statistics)) +
+    return workspace::aligned_size(static_cast<std::size_t>(rows) * sizeof(normalization_statistics)) +
            detail::column_sum_bytes(rows, columns, 2) + workspace::alignment;
 }
 
@@ -240,9 +236,9 @@ namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// normalize_rows() of the CPU, enqueued.
 template <bool Centered, gpu_executor Executor, class X, class Gamma, class Beta, class Y>
-void normalize_rows(row_normalization<Centered>, const Executor& exec, float epsilon, matrix_view<const X> x,
-                    const Gamma& gamma, const Beta& beta, matrix_view<Y> y, std::span<float> mean,
-                    std::span<float> inverse) {
+void normalize_rows(row_normalization<Centered>, const Executor& exec, double epsilon, matrix_view<const X> x,
+                    const Gamma& gamma, const Beta& beta, matrix_view<Y> y,
+                    std::span<ops::normalization_statistics> statistics) {
     if (x.rows == 0) return;
     using scale = scaling_element_t<Gamma>;
     using shift = scaling_element_t<Beta>;
@@ -252,18 +248,18 @@ void normalize_rows(row_normalization<Centered>, const Executor& exec, float eps
         launch(Centered ? "mp::ops::layer_norm" : "mp::ops::rms_norm", exec, row_launch<group_type>(x.rows),
                normalize_kernel<group_type, Centered, X, scale, shift, Y>{
                    rows_of<width>(x), array_row<width>(gamma), array_row<width>(beta), rows_of<width>(y),
-                   mean.empty() ? nullptr : mean.data(), inverse.empty() ? nullptr : inverse.data(), x.rows,
-                   x.columns, epsilon});
+                   statistics.empty() ? nullptr : statistics.data(), x.rows, x.columns,
+                   static_cast<float>(epsilon)});
     });
 }
 
 /// normalize_rows_backward() of the CPU, enqueued.
 template <bool Centered, gpu_executor Executor, class X, class Gamma, class DY, class DX, class DGamma,
           class DBeta>
-void normalize_rows_backward(row_normalization<Centered>, const Executor& exec, float epsilon,
+void normalize_rows_backward(row_normalization<Centered>, const Executor& exec, double epsilon,
                              matrix_view<const X> x, const Gamma& gamma, matrix_view<const DY> dy,
                              const DX& dx, const DGamma& dgamma, const DBeta& dbeta,
-                             std::span<const float> mean, std::span<const float> inverse) {
+                             std::span<const ops::normalization_statistics> statistics) {
     constexpr std::string_view function =
         Centered ? "mp::ops::layer_norm_backward" : "mp::ops::rms_norm_backward";
     constexpr bool of_gamma = !std::is_same_v<DGamma, ops::absent_t>;
@@ -271,29 +267,25 @@ void normalize_rows_backward(row_normalization<Centered>, const Executor& exec, 
     constexpr int sums = (of_gamma ? 1 : 0) + (of_beta ? 1 : 0);
     const workspace::frame frame(workspace_of(exec));
     // Before anything is launched, since it may throw.
-    auto* const computed = inverse.empty() ? take_workspace<float_row_statistics>(
-                                                 function, exec, static_cast<std::size_t>(x.rows))
-                                           : nullptr;
+    auto* const computed = statistics.empty() ? take_workspace<ops::normalization_statistics>(
+                                                    function, exec, static_cast<std::size_t>(x.rows))
+                                              : nullptr;
     [[maybe_unused]] auto* const parts =
         sums == 0 ? nullptr : take_column_parts(function, exec, x.rows, x.columns, sums);
-    row_statistics_source source;
-    if (!inverse.empty()) {
-        source.mean = Centered ? mean.data() : nullptr;
-        source.inverse = inverse.data();
-    } else if (x.rows != 0) {
+    const ops::normalization_statistics* const saved = statistics.empty() ? computed : statistics.data();
+    if (statistics.empty() && x.rows != 0) {
         with_row_group(x.columns, [&](auto group) {
             using group_type = decltype(group);
             launch(function, exec, row_launch<group_type>(x.rows),
                    row_statistics_kernel<group_type, Centered, X>{rows_of<row_chunk<X>>(x), computed, x.rows,
-                                                                  x.columns, epsilon});
+                                                                  x.columns, static_cast<float>(epsilon)});
         });
-        source.computed = computed;
     }
     if constexpr (sums != 0) {
         constexpr int width = row_chunk<X, DY>;
         launch_column_parts(
             function, exec,
-            normalization_terms<of_gamma, of_beta, X, DY>{rows_of<width>(x), rows_of<width>(dy), source},
+            normalization_terms<of_gamma, of_beta, X, DY>{rows_of<width>(x), rows_of<width>(dy), saved},
             x.rows, x.columns, parts);
         if constexpr (of_gamma) launch_column_totals(function, exec, parts, 0, x.rows, dgamma);
         if constexpr (of_beta) launch_column_totals(function, exec, parts, sums - 1, x.rows, dbeta);
@@ -309,7 +301,7 @@ void normalize_rows_backward(row_normalization<Centered>, const Executor& exec, 
             launch(function, exec, row_launch<group_type>(x.rows),
                    normalize_backward_kernel<group_type, Centered, X, scale, DY, result>{
                        rows_of<width>(x), array_row<width>(gamma), rows_of<width>(dy), rows_of<width>(dx),
-                       source, x.rows, x.columns});
+                       saved, x.rows, x.columns});
         });
     }
 }

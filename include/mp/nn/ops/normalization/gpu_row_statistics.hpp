@@ -7,43 +7,31 @@
 #include <mp/device/gpu/row_access.hpp>
 #include <mp/numbers/rules/float_float.hpp>
 #include <mp/numbers/rules/float_functions.hpp>
+#include <mp/numbers/rules/row_statistics.hpp>
 
 #include <cstddef>
 #include <cstdint>
 
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
-/// A row is normalized as (x * factor - center) * inverse. The factor is a power of two: 1, unless the row's
-/// squares would leave the range of float.
-struct alignas(16) float_row_statistics {
-    float center = 0;
-    float center_rest = 0;  ///< what rounding the center lost
-    float inverse = 0;
-    float factor = 1;
-
-    [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE float distance(float x) const {
-        return float_subtract(float_subtract(float_multiply(x, factor), center), center_rest);
-    }
-    [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE float normalized(float x) const {
-        return float_multiply(distance(x), inverse);
-    }
-    /// Of the row itself, without the factor.
-    [[nodiscard]] MP_HOST_DEVICE float mean() const {
-        return float_divide(float_add(center, center_rest), factor);
-    }
-    [[nodiscard]] MP_HOST_DEVICE float inverse_deviation() const { return float_multiply(inverse, factor); }
-};
+/// x times the row's factor, less its center.
+[[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE float distance_from_center(
+    const ops::normalization_statistics& row, float x) {
+    return float_subtract(float_subtract(float_multiply(x, row.factor), row.center), row.center_tail);
+}
+[[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE float normalized_float(const ops::normalization_statistics& row,
+                                                                     float x) {
+    return float_multiply(distance_from_center(row, x), row.inverse);
+}
 
 /// The statistics of the row times the factor, and in `variance` the variance (or mean square) + epsilon of
 /// that. Two passes: the mean, then the squares of the distances from it.
 MP_ANY_EXECUTION_SPACE
 template <class Group, int Width, bool Centered, class Thread, class Value>
-[[nodiscard]] MP_HOST_DEVICE float_row_statistics statistics_by_factor(Thread thread,
-                                                                       const row_matrix<Value>& x,
-                                                                       std::ptrdiff_t row,
-                                                                       std::ptrdiff_t columns, float epsilon,
-                                                                       float factor, float& variance) {
-    float_row_statistics result;
+[[nodiscard]] MP_HOST_DEVICE ops::normalization_statistics statistics_by_factor(
+    Thread thread, const row_matrix<Value>& x, std::ptrdiff_t row, std::ptrdiff_t columns, float epsilon,
+    float factor, float& variance) {
+    ops::normalization_statistics result;
     result.factor = factor;
     const auto count = static_cast<float>(columns);
     if constexpr (Centered) {
@@ -55,14 +43,14 @@ template <class Group, int Width, bool Centered, class Thread, class Value>
         }
         const float_float mean = divided(Group::reduce(thread, sum, add_pairs{}), count);
         result.center = mean.high;
-        result.center_rest = is_float_finite(mean.low) ? mean.low : 0.0F;
+        result.center_tail = is_float_finite(mean.low) ? mean.low : 0.0F;
     }
     float_float squares{};
     for (std::ptrdiff_t c = Group::rank(thread) * Width; c < columns; c += Group::size * Width) {
         row_floats<Width> values = load_row_floats<Width>(thread, x, row, c, columns);
         MP_UNROLL
         for (int i = 0; i < Width; ++i) {
-            const float distance = result.distance(values.values[i]);
+            const float distance = distance_from_center(result, values.values[i]);
             values.values[i] = c + i < columns ? float_multiply(distance, distance) : 0.0F;
         }
         squares = squares + sum_of_chunk(values);
@@ -78,11 +66,11 @@ template <class Group, int Width, bool Centered, class Thread, class Value>
 /// range, or so small that they lose digits, are calculated again, scaled so that the largest is about 1.
 MP_ANY_EXECUTION_SPACE
 template <class Group, int Width, bool Centered, class Thread, class Value>
-[[nodiscard]] MP_HOST_DEVICE float_row_statistics float_row_statistics_of(
+[[nodiscard]] MP_HOST_DEVICE ops::normalization_statistics float_row_statistics_of(
     Thread thread, const row_matrix<Value>& x, std::ptrdiff_t row, std::ptrdiff_t columns, float epsilon) {
     constexpr float smallest_variance = 0x1p-80F;
     float variance = 0;
-    const float_row_statistics plain =
+    const ops::normalization_statistics plain =
         statistics_by_factor<Group, Width, Centered>(thread, x, row, columns, epsilon, 1.0F, variance);
     // The same for all threads of the group.
     if (is_float_finite(variance) && variance >= smallest_variance) return plain;
@@ -102,23 +90,5 @@ template <class Group, int Width, bool Centered, class Thread, class Value>
     return statistics_by_factor<Group, Width, Centered>(thread, x, row, columns, epsilon,
                                                         float_power_of_two(-exponent), variance);
 }
-
-/// Where the statistics of rows come from: what the forward pass saved, or what was computed again.
-struct row_statistics_source {
-    const float* mean = nullptr;  ///< null for a mean of zero
-    const float* inverse = nullptr;
-    const float_row_statistics* computed = nullptr;  ///< where the others are null
-
-    MP_ANY_EXECUTION_SPACE
-    template <class Thread>
-    [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE float_row_statistics of(Thread thread,
-                                                                          std::ptrdiff_t row) const {
-        if (computed != nullptr) return thread.load(computed + row);
-        float_row_statistics result;
-        if (mean != nullptr) result.center = thread.load(mean + row);
-        result.inverse = thread.load(inverse + row);
-        return result;
-    }
-};
 
 }}  // namespace mp::detail

@@ -116,8 +116,8 @@ staging_buffer<Number> column_array(const cpu& exec, std::span<const Value> valu
 }
 
 /// The part of an array from a row on, or null where the array is empty.
-template <class Float>
-Float* from_row(std::span<Float> values, std::ptrdiff_t row) {
+template <class Value>
+Value* from_row(std::span<Value> values, std::ptrdiff_t row) {
     return values.empty() ? nullptr : values.data() + row;
 }
 
@@ -153,9 +153,9 @@ auto normalization_backward_kernel() {
 
 /// The forward pass on the CPU; on a GPU the function of this name in <mp/nn/ops/normalization/gpu.hpp>.
 template <bool Centered, class X, class Gamma, class Beta, class Y>
-void normalize_rows(row_normalization<Centered>, const cpu& exec, float epsilon, matrix_view<const X> x,
+void normalize_rows(row_normalization<Centered>, const cpu& exec, double epsilon, matrix_view<const X> x,
                     const Gamma& gamma, const Beta& beta, matrix_view<Y> y,
-                    std::span<arithmetic_type<X>> mean, std::span<arithmetic_type<X>> inverse) {
+                    std::span<ops::normalization_statistics_of<X>> statistics) {
     check_norm_of_doubles<X, Gamma, Beta, Y>();
     using real = arithmetic_type<X>;
     const auto kernel = normalization_kernel<real>();
@@ -171,10 +171,8 @@ void normalize_rows(row_normalization<Centered>, const cpu& exec, float epsilon,
             block_of_rows out(y, room + of_x);
             const auto run = [&](std::ptrdiff_t first, std::ptrdiff_t count) {
                 in.read(first, count);
-                kernel({static_cast<std::size_t>(x.columns), Centered, epsilon, in.rows(first)},
-                       {scales.data(), shifts.data(), out.rows(first), from_row(mean, first),
-                        from_row(inverse, first)},
-                       count);
+                kernel({static_cast<std::size_t>(x.columns), Centered, as<real>(epsilon), in.rows(first)},
+                       {scales.data(), shifts.data(), out.rows(first), from_row(statistics, first)}, count);
                 out.write(first, count);
             };
             for_each_block(static_cast<std::ptrdiff_t>(begin), static_cast<std::ptrdiff_t>(end),
@@ -229,11 +227,10 @@ private:
 
 /// Empty statistics are computed. dx may lie in the memory of x or dy.
 template <bool Centered, class X, class Gamma, class DY, class DX, class DGamma, class DBeta>
-void normalize_rows_backward(row_normalization<Centered>, const cpu& exec, float epsilon,
+void normalize_rows_backward(row_normalization<Centered>, const cpu& exec, double epsilon,
                              matrix_view<const X> x, const Gamma& gamma, matrix_view<const DY> dy,
                              const DX& dx, const DGamma& dgamma, const DBeta& dbeta,
-                             std::span<const arithmetic_type<X>> mean,
-                             std::span<const arithmetic_type<X>> inverse) {
+                             std::span<const ops::normalization_statistics_of<X>> statistics) {
     check_norm_of_doubles<X, Gamma, DY, DX, DGamma, DBeta>();
     using real = arithmetic_type<X>;
     const auto kernel = normalization_backward_kernel<real>();
@@ -255,9 +252,9 @@ void normalize_rows_backward(row_normalization<Centered>, const cpu& exec, float
             const auto run = [&](std::ptrdiff_t first, std::ptrdiff_t count) {
                 in.read(first, count);
                 gradient.read(first, count);
-                kernel({static_cast<std::size_t>(x.columns), Centered, epsilon, in.rows(first)},
-                       {scales.data(), gradient.rows(first), out.rows(first), from_row(mean, first),
-                        from_row(inverse, first), of_gamma.part(part), of_beta.part(part), room},
+                kernel({static_cast<std::size_t>(x.columns), Centered, as<real>(epsilon), in.rows(first)},
+                       {scales.data(), gradient.rows(first), out.rows(first), from_row(statistics, first),
+                        of_gamma.part(part), of_beta.part(part), room},
                        count);
                 out.write(first, count);
             };

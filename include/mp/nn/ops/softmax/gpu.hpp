@@ -37,7 +37,8 @@ struct softmax_kernel {
     MP_HOST_DEVICE void operator()(Thread thread) const {
         constexpr bool exact = shows_float_rounding<Y>;
         for (std::ptrdiff_t row = Group::number(thread); row < rows; row += Group::count(thread)) {
-            const softmax_sum total = sum_of_exponentials<Group, width, exact>(thread, x, row, columns);
+            softmax_sum total = sum_of_exponentials<Group, width, exact>(thread, x, row, columns);
+            if constexpr (Logarithm) find_others<Group, width>(thread, x, row, columns, total);
             const float_float inverse = reciprocal(total.sum);
             const float logarithm = float_logarithm(total.sum);
             for (std::ptrdiff_t c = Group::rank(thread) * width; c < columns; c += Group::size * width) {

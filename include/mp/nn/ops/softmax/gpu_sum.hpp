@@ -24,6 +24,11 @@ struct softmax_sum {
     float largest;    ///< its largest element
     float_float sum;  ///< sum of exp(element - largest), at least 1
     bool defined;     ///< whether it has a finite largest element, and no NaN
+
+    /// The sum without the largest element, as good as the sum is.
+    [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE float others() const {
+        return float_add(float_subtract(sum.high, 1.0F), sum.low);
+    }
 };
 
 /// The largest element, and whether there is one that makes the row undefined.
@@ -98,6 +103,28 @@ template <class Group, int Width, bool Exact, class Thread, class Value>
     // The largest element alone is 1; the roundings above may say a little less.
     const bool below_one = sum.value() < 1.0F;
     return {all.value, below_one ? float_float{1.0F, 0.0F} : sum, defined};
+}
+
+/// Makes others() of what sum_of_exponentials() has found as good as a few 2^-24 of itself: where the largest
+/// element is nearly everything, the others are added up again without it. All threads of a group call it.
+MP_ANY_EXECUTION_SPACE
+template <class Group, int Width, class Thread, class Value>
+MP_HOST_DEVICE void find_others(Thread thread, const row_matrix<Value>& x, std::ptrdiff_t row,
+                                std::ptrdiff_t columns, softmax_sum& result) {
+    // The same for all threads of the group.
+    if (!result.defined || result.sum.high > 1.125F) return;
+    float_float others{};
+    for (std::ptrdiff_t c = Group::rank(thread) * Width; c < columns; c += Group::size * Width) {
+        row_floats<Width> terms = load_row_floats<Width>(thread, x, row, c, columns, result.largest);
+        MP_UNROLL
+        for (int i = 0; i < Width; ++i) {
+            const float_float distance = exact_distance(terms.values[i], result.largest);
+            terms.values[i] =
+                terms.values[i] < result.largest ? float_exponential(distance.high, distance.low) : 0.0F;
+        }
+        others = others + sum_of_chunk(terms);
+    }
+    result.sum = exact_sum(1.0F, Group::reduce(thread, others, add_pairs{}).value());
 }
 
 }}  // namespace mp::detail

@@ -11,6 +11,8 @@
 #include <mp/numbers/rules/double_rows.hpp>
 #include <mp/numbers/rules/elementary.hpp>
 #include <mp/numbers/rules/elementwise.hpp>
+#include <mp/numbers/rules/rounded_doubles.hpp>
+#include <mp/numbers/rules/row_statistics.hpp>
 #include <mp/numbers/rules/softmax.hpp>
 #include <mp/numbers/simd/processor.hpp>
 
@@ -56,6 +58,43 @@ template <class Real>
 using softmax_kernels_of =
     std::conditional_t<std::same_as<Real, double>, double_softmax_kernels, softmax_kernels>;
 
+/// values[i] = values[i] factor - shift, rounded to float, where the factor may be too large or too small for
+/// a float.
+inline void scale_by_double(const softmax_kernels& kernels, float* values, std::size_t count, double factor,
+                            double shift) {
+    if (factor > 0x1p-100 && factor < 0x1p100) {
+        const auto rounded = static_cast<float>(factor);
+        if (shift > 0) {
+            return kernels.scale_and_shift(values, count, rounded, static_cast<float>(shift), values);
+        }
+        return kernels.scale(count, values, values, rounded);
+    }
+    for (std::size_t i = 0; i < count; ++i) {
+        values[i] = static_cast<float>(
+            double_subtract(double_multiply(static_cast<double>(values[i]), factor), shift));
+    }
+}
+inline void scale_by_double(const double_softmax_kernels& kernels, double* values, std::size_t count,
+                            double factor, double shift) {
+    kernels.scale_and_shift(values, count, factor, shift, values);
+}
+
+/// to[i] = e^(x[i] - largest) factor - shift.
+inline void scaled_probabilities(const softmax_kernels& kernels, const float* x, std::size_t count,
+                                 float largest, double factor, double shift, float* to) {
+    if (factor > 0x1p-60 && factor < 0x1p100) {
+        return kernels.scaled_probabilities(x, count, largest, static_cast<float>(factor),
+                                            static_cast<float>(shift), to);
+    }
+    kernels.exponentials(x, count, largest, to);
+    scale_by_double(kernels, to, count, factor, shift);
+}
+inline void scaled_probabilities(const double_softmax_kernels& kernels, const double* x, std::size_t count,
+                                 double largest, double factor, double shift, double* to) {
+    kernels.exponentials(x, count, largest, to);
+    kernels.scale_and_shift(to, count, factor, shift, to);
+}
+
 /// A few rows, and room for what is computed from them. One thread uses it for block after block of rows: so
 /// a row does not wait for the sum and the logarithm of the one before. Real is float, or double in an op of
 /// doubles.
@@ -63,6 +102,8 @@ template <class Real>
 class softmax_rows {
 public:
     static constexpr std::ptrdiff_t longest_block = 16;
+    /// A sum up to it loses digits of what is added to the 1 of the largest element that a Real has.
+    static constexpr double nearly_one = std::same_as<Real, double> ? 1.5 : 1.0 + 0x1p-10;
 
     /// Rows of a block, by the number of columns: as many as make up 2048 elements.
     static std::ptrdiff_t most(std::ptrdiff_t columns) {
@@ -95,15 +136,17 @@ public:
         row.has_meaning = !largest.is_bad && !isinf(largest.value);
         row.largest = largest.value;
     }
-    /// The same with another reference than the largest element; where that is not finite, the row has no
-    /// meaning.
-    template <class X>
-    void read(matrix_view<const X> x, std::ptrdiff_t first, std::ptrdiff_t r, Real reference) {
+    /// The same with saved statistics, also in place of sum_exponentials() and find_others().
+    template <class X, class Saved>
+    void read(matrix_view<const X> x, std::ptrdiff_t first, std::ptrdiff_t r,
+              const ops::basic_softmax_statistics<Saved>& saved) {
         const auto i = static_cast<std::size_t>(r);
         row_sum& row = rows_[i];
         row.values = floats_of_row(x, first + r, input_ + i * columns_);
-        row.has_meaning = isfinite(reference);
-        row.largest = reference;
+        row.has_meaning = isfinite(saved.max) && isfinite(saved.others);
+        row.largest = as<Real>(saved.max);
+        row.others = as<double>(saved.others);
+        row.sum = double_add(1.0, row.others);
     }
     /// The second half. Where y is x, the elements are gone then. A sum alone has other last bits than one whose
     /// terms are written.
@@ -116,12 +159,21 @@ public:
         row.sum = row.has_meaning ? kernels_.exponentials(row.values, columns_, row.largest, row.target)
                                   : std::numeric_limits<double>::quiet_NaN();
     }
-    /// The logarithms of the sums of rows that were loaded.
-    void take_logarithms(std::ptrdiff_t count) {
-        for (std::ptrdiff_t r = 0; r < count; ++r) {
-            row_sum& row = rows_[static_cast<std::size_t>(r)];
-            row.log_sum = row.has_meaning ? double_log(row.sum) : row.sum;
+    /// Finds the sum without the largest element of row r, whose sum is known. The sum itself keeps no digit of
+    /// it where that element is nearly everything: then the exponentials are added up again without it.
+    void find_others(std::ptrdiff_t r) {
+        row_sum& row = rows_[static_cast<std::size_t>(r)];
+        row.others = double_subtract(row.sum, 1.0);
+        if (!row.has_meaning || row.sum > nearly_one) return;
+        Real* terms = row.target;
+        if (terms == nullptr) {
+            terms = output_ + static_cast<std::size_t>(r) * columns_;
+            kernels_.exponentials(row.values, columns_, row.largest, terms);
         }
+        Real* const largest = std::find(terms, terms + columns_, Real{1});
+        *largest = 0;
+        row.others = kernels_.sum(terms, columns_);
+        *largest = 1;
     }
     /// Calls f(r, row) for the rows that were loaded and have a meaning, and rounds what it has written to
     /// row.target to the format of y; writes NaN for the others.
@@ -152,8 +204,9 @@ public:
         Real largest;
         bool has_meaning;
         double sum;
-        double log_sum;
+        double others;  ///< sum without the largest element, once found
 
+        [[nodiscard]] double log_sum() const { return has_meaning ? double_log1p(others) : others; }
         /// x less the largest element.
         [[nodiscard]] rounded_doubles<1> distance(rounded_doubles<1> x) const {
             return x - as<double>(largest);

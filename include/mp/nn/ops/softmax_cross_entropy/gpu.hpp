@@ -18,6 +18,7 @@
 #include <mp/nn/ops/softmax_cross_entropy/gpu_kernels.hpp>
 #include <mp/nn/ops/softmax_cross_entropy/options.hpp>
 #include <mp/nn/scaling/gpu/device_loss_scale.hpp>
+#include <mp/numbers/rules/row_statistics.hpp>
 #include <mp/workspace.hpp>
 
 #include <cstddef>
@@ -49,12 +50,12 @@ void check_loss_factors(std::string_view function, const device_loss_factors<Sca
     }
 }
 
-/// Enqueues the losses of the rows and the logarithms of their sums where `results` has memory for them, and
-/// gradients where `dlogits` has data: from saved logarithms where there are any.
+/// Enqueues the losses of the rows and their statistics where `results` has memory for them, and gradients
+/// where `dlogits` has data: from saved statistics where there are any.
 template <class Executor, class Logit, class Label, class Gradient, class Scale>
 void launch_cross_entropy(const Executor& exec, matrix_view<const Logit> logits,
                           std::span<const Label> labels, const row_results<float>& results,
-                          const row_log_sums<float>& saved, matrix_view<Gradient> dlogits,
+                          std::span<const ops::softmax_statistics> saved, matrix_view<Gradient> dlogits,
                           const device_loss_factors<Scale>& factors,
                           const ops::cross_entropy_options& options) {
     constexpr int width = row_chunk<Logit, Gradient>;
@@ -76,8 +77,8 @@ void launch_cross_entropy(const Executor& exec, matrix_view<const Logit> logits,
                cross_entropy_kernel<group_type, Logit, Label, Gradient, Scale>{
                    rows_of<width>(logits), labels.data(),
                    results.losses.empty() ? nullptr : results.losses.data(),
-                   results.log_sums.empty() ? nullptr : results.log_sums.data(),
-                   saved.values.empty() ? nullptr : saved.values.data(), rows_of<width>(dlogits), logits.rows,
+                   results.statistics.empty() ? nullptr : results.statistics.data(),
+                   saved.empty() ? nullptr : saved.data(), rows_of<width>(dlogits), logits.rows,
                    logits.columns, static_cast<float>(factor), counted_factor, factors.scale, ignored,
                    smoothed_labels(options, logits.columns)});
     });
@@ -100,8 +101,9 @@ template <gpu_executor Executor, class Logit, class Label, class Gradient, class
 void cross_entropy_gradient(cross_entropy_rows, const Executor& exec, matrix_view<const Logit> logits,
                             std::span<const Label> labels, matrix_view<Gradient> dlogits,
                             const Factors& factors, const ops::cross_entropy_options& options,
-                            const row_log_sums<float>& log_sums) {
-    launch_cross_entropy(exec, logits, labels, {}, log_sums, dlogits, device_loss_factors(factors), options);
+                            std::span<const ops::softmax_statistics> statistics) {
+    launch_cross_entropy(exec, logits, labels, {}, statistics, dlogits, device_loss_factors(factors),
+                         options);
 }
 
 /// cross_entropy_to() of the CPU, enqueued.
@@ -140,12 +142,12 @@ template <class Policy = autocast::by_region, gpu_executor Executor, element Log
 void softmax_cross_entropy_backward(const Executor& exec, matrix_view<Logit> logits, const Labels& labels,
                                     const Gradient& dlogits, const device_loss_scale<Scale, Events>* scale,
                                     float weight = 1.0F, const cross_entropy_options& options = {},
-                                    std::span<const float> log_sums = {}) {
+                                    std::span<const softmax_statistics> statistics = {}) {
     autocast::call<Policy>(
         softmax_cross_entropy_backward_op{}, exec, detail::input_view(logits), detail::input_view(labels),
         detail::output_view(dlogits),
         detail::device_loss_factors<device_loss_scale<Scale, Events>>({.weight = weight}, scale), options,
-        detail::row_log_sums<float>{log_sums});
+        statistics);
 }
 
 /// softmax_cross_entropy_with_gradient() with the loss scale that lives on the device, as

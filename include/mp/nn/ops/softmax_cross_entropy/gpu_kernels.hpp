@@ -15,6 +15,7 @@
 #include <mp/numbers/format/float_arithmetic.hpp>
 #include <mp/numbers/rules/float_float.hpp>
 #include <mp/numbers/rules/float_functions.hpp>
+#include <mp/numbers/rules/row_statistics.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -45,12 +46,14 @@ struct smoothed_labels {
     float smoothing;       ///< 0 for labels as they are
     float rest;            ///< 1 less that
     float of_label;        ///< the probability of the label
+    float of_not_label;    ///< 1 less that
     float of_other_class;  ///< and of any other class
 
     smoothed_labels(const ops::cross_entropy_options& options, std::ptrdiff_t classes)
-        : smoothing(options.label_smoothing), rest(float_subtract(1.0F, options.label_smoothing)) {
-        const label_probabilities expected(options, classes);
+        : smoothing(static_cast<float>(options.label_smoothing)), rest(float_subtract(1.0F, smoothing)) {
+        const label_probabilities expected(static_cast<double>(smoothing), classes);
         of_label = static_cast<float>(expected.label);
+        of_not_label = static_cast<float>(expected.not_label);
         of_other_class = static_cast<float>(expected.others);
     }
 };
@@ -83,10 +86,10 @@ struct cross_entropy_kernel {
     static constexpr int width = row_chunk<Logit, Gradient>;
     row_matrix<const Logit> logits;
     const Label* labels;
-    float* losses;                 ///< null where they are not wanted
-    float* log_sums;               ///< beside losses, or null
-    const float* saved_log_sums;   ///< for gradients alone, or null
-    row_matrix<Gradient> dlogits;  ///< without data where they are not wanted
+    float* losses;                         ///< null where they are not wanted
+    ops::softmax_statistics* statistics;   ///< beside losses, or null
+    const ops::softmax_statistics* saved;  ///< for gradients alone, or null
+    row_matrix<Gradient> dlogits;          ///< without data where they are not wanted
     std::ptrdiff_t rows;
     std::ptrdiff_t columns;
     float factor;                 ///< of the gradients
@@ -106,7 +109,7 @@ struct cross_entropy_kernel {
         for (std::ptrdiff_t row = Group::number(thread); row < rows; row += Group::count(thread)) {
             const Label its_label = thread.load(labels + row);
             if (ignored.is(its_label)) {
-                if (losses != nullptr && Group::rank(thread) == 0) store_results(thread, row, 0.0F, 0.0F);
+                if (losses != nullptr && Group::rank(thread) == 0) store_results(thread, row, 0.0F, {});
                 if (dlogits.data != nullptr) write_zeros(thread, row);
                 continue;
             }
@@ -133,7 +136,7 @@ struct cross_entropy_kernel {
                                          float_multiply(expected.smoothing, of_all));
                     }
                 }
-                store_results(thread, row, loss, float_add(total.largest, logarithm));
+                store_results(thread, row, loss, statistics_of(total));
             }
             if (dlogits.data == nullptr) continue;
             // The row may be written over, so the loss has to be known before.
@@ -152,6 +155,10 @@ struct cross_entropy_kernel {
                         product(float_exponential(distance.high, exact ? distance.low : 0.0F), inverse);
                     const bool is_label = static_cast<std::uint64_t>(c + i) == label;
                     result = float_subtract(result, is_label ? expected.of_label : expected.of_other_class);
+                    // From the sum of the others, since 1 - p would lose its digits.
+                    if (is_label && values.values[i] == total.largest) {
+                        result = float_subtract(expected.of_not_label, product(total.others(), inverse));
+                    }
                     values.values[i] = defined ? float_multiply(result, scaled_factor) : float_quiet_nan();
                 }
                 store_row_floats(thread, dlogits, row, c, columns, values);
@@ -160,21 +167,29 @@ struct cross_entropy_kernel {
     }
 
 private:
-    /// With a saved logarithm of the sum, that is the reference, and the sum 1.
     MP_ANY_EXECUTION_SPACE
     template <bool Exact, class Thread>
     [[nodiscard]] MP_HOST_DEVICE softmax_sum sum_of_row(Thread thread, std::ptrdiff_t row) const {
-        if (saved_log_sums != nullptr) {
-            const float log_sum = thread.load(saved_log_sums + row);
-            return {log_sum, {1.0F, 0.0F}, is_float_finite(log_sum)};
+        if (saved == nullptr) {
+            softmax_sum total = sum_of_exponentials<Group, width, Exact>(thread, logits, row, columns);
+            find_others<Group, width>(thread, logits, row, columns, total);
+            return total;
         }
-        return sum_of_exponentials<Group, width, Exact>(thread, logits, row, columns);
+        const ops::softmax_statistics of_row = thread.load(saved + row);
+        return {of_row.max, exact_sum(1.0F, of_row.others),
+                is_float_finite(of_row.max) && is_float_finite(of_row.others)};
+    }
+    [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE static ops::softmax_statistics statistics_of(
+        const softmax_sum& total) {
+        if (!total.defined) return {float_quiet_nan(), float_quiet_nan()};
+        return {total.largest, total.others()};
     }
     MP_ANY_EXECUTION_SPACE
     template <class Thread>
-    MP_HOST_DEVICE void store_results(Thread thread, std::ptrdiff_t row, float loss, float log_sum) const {
+    MP_HOST_DEVICE void store_results(Thread thread, std::ptrdiff_t row, float loss,
+                                      const ops::softmax_statistics& of_row) const {
         thread.store(losses + row, loss);
-        if (log_sums != nullptr) thread.store(log_sums + row, log_sum);
+        if (statistics != nullptr) thread.store(statistics + row, of_row);
     }
     MP_ANY_EXECUTION_SPACE
     template <class Thread>

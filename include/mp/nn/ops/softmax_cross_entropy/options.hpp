@@ -31,8 +31,8 @@ struct cross_entropy_options {
     std::optional<std::int64_t> ignore_index = std::nullopt;
     /// From 0, for labels as they are, to below 1: the row is compared with (1 - label_smoothing) times its
     /// label plus label_smoothing / classes for every class, its own included. A logit of -infinity then has
-    /// an infinite loss, whatever the label.
-    float label_smoothing = 0.0F;
+    /// an infinite loss, whatever the label. Rounded to float unless the op computes in double.
+    double label_smoothing = 0.0;
 };
 
 }}  // namespace mp::ops
@@ -41,8 +41,8 @@ namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 inline void check_cross_entropy_options(std::string_view function,
                                         const ops::cross_entropy_options& options) {
-    if (!isfinite(options.label_smoothing) || options.label_smoothing < 0.0F ||
-        options.label_smoothing >= 1.0F) {
+    if (!isfinite(options.label_smoothing) || options.label_smoothing < 0.0 ||
+        options.label_smoothing >= 1.0) {
         throw_argument(function, "options.label_smoothing", options.label_smoothing,
                        "must be at least 0 and below 1");
     }
@@ -64,12 +64,14 @@ std::size_t counted_rows(const ops::cross_entropy_options& options, std::span<co
 
 /// The probabilities that a row is compared with.
 struct label_probabilities {
-    double label;   ///< of its label
-    double others;  ///< of every other class
+    double label;      ///< of its label
+    double not_label;  ///< 1 less that
+    double others;     ///< of every other class
 
-    label_probabilities(const ops::cross_entropy_options& options, std::ptrdiff_t classes)
-        : others(double_divide(static_cast<double>(options.label_smoothing), static_cast<double>(classes))) {
-        label = double_add(double_subtract(1.0, static_cast<double>(options.label_smoothing)), others);
+    label_probabilities(double smoothing, std::ptrdiff_t classes)
+        : others(double_divide(smoothing, static_cast<double>(classes))) {
+        label = double_add(double_subtract(1.0, smoothing), others);
+        not_label = double_subtract(smoothing, others);
     }
 };
 

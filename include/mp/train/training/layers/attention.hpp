@@ -63,9 +63,9 @@ public:
         heads_.dropout = dropout;
         const matrix_view<const Activation> qkv = qkv_.forward(exec, x);
         mixed_.resize(exec, x.rows, width());
-        log_sums_.resize(exec, 1, x.rows * heads_.heads);
+        statistics_.resize(exec, 1, x.rows * heads_.heads);
         ops::scaled_dot_product_attention<Policy>(exec, queries(qkv), keys(qkv), values(qkv), ops::absent,
-                                                  mixed_.view(), heads_, {log_sums_.values()});
+                                                  mixed_.view(), heads_, statistics_.values());
         const matrix_view<Activation> y = out_.forward(exec, mixed_.view());
         forward_.set();
         return y;
@@ -81,7 +81,7 @@ public:
         ops::scaled_dot_product_attention_backward<Policy>(
             exec, queries(qkv), keys(qkv), values(qkv), ops::absent,
             matrix_view<const Activation>(dmixed.view()), queries(dqkv.view()), keys(dqkv.view()),
-            values(dqkv.view()), heads_, {log_sums_.values()});
+            values(dqkv.view()), heads_, statistics_.values());
         qkv_.backward(exec, dqkv.view(), dx, add);
     }
 
@@ -90,7 +90,7 @@ public:
     [[nodiscard]] projection& output() { return out_; }
     /// Bytes of activations.
     [[nodiscard]] std::size_t bytes() const noexcept {
-        return qkv_.bytes() + mixed_.bytes() + out_.bytes() + log_sums_.bytes();
+        return qkv_.bytes() + mixed_.bytes() + out_.bytes() + statistics_.bytes();
     }
 
     /// As linear::visit_state().
@@ -137,7 +137,7 @@ private:
     projection out_;
     detail::forward_mark forward_;
     tensor<Activation> mixed_;
-    tensor<detail::arithmetic_type<Activation>> log_sums_;
+    tensor<ops::softmax_statistics_of<Activation>> statistics_;
 };
 
 }}  // namespace mp::layers

@@ -17,7 +17,7 @@
 namespace mp::layers { inline namespace MP_ISA_NAMESPACE {
 
 struct normalization_options {
-    float epsilon = 1e-5F;
+    double epsilon = 1e-5;
     std::size_t group = 0;  ///< of gamma and beta in the optimizer
 };
 
@@ -32,9 +32,7 @@ public:
     /// The result of the last forward().
     [[nodiscard]] matrix_view<Activation> result() { return result_.view(); }
     /// Bytes of activations and statistics.
-    [[nodiscard]] std::size_t bytes() const noexcept {
-        return result_.bytes() + means_.bytes() + inverse_.bytes();
-    }
+    [[nodiscard]] std::size_t bytes() const noexcept { return result_.bytes() + statistics_.bytes(); }
     [[nodiscard]] const trained_tensor<Weight, Gradient>& gamma() const { return gamma_; }
 
 protected:
@@ -44,15 +42,11 @@ protected:
           options_{options.epsilon} {}
 
     template <class Executor>
-    void take(const Executor& exec, matrix_view<const Activation> x, bool centered) {
+    void take(const Executor& exec, matrix_view<const Activation> x) {
         forward_.clear();
         input_ = x;
         result_.resize(exec, x.rows, x.columns);
-        inverse_.resize(exec, 1, x.rows);
-        if (centered) means_.resize(exec, 1, x.rows);
-    }
-    [[nodiscard]] ops::row_statistics_of<Activation> statistics() {
-        return {means_.values(), inverse_.values()};
+        statistics_.resize(exec, 1, x.rows);
     }
 
     trained_tensor<Weight, Gradient> gamma_;
@@ -60,8 +54,7 @@ protected:
     forward_mark forward_;
     matrix_view<const Activation> input_;
     tensor<Activation> result_;
-    tensor<arithmetic_type<Activation>> means_;
-    tensor<arithmetic_type<Activation>> inverse_;
+    tensor<ops::normalization_statistics_of<Activation>> statistics_;
 };
 
 }}  // namespace mp::detail
@@ -83,9 +76,9 @@ public:
 
     template <executor Executor>
     matrix_view<Activation> forward(const Executor& exec, matrix_view<const Activation> x) {
-        base::take(exec, x, true);
+        base::take(exec, x);
         ops::layer_norm<Policy>(exec, x, base::gamma_.values(), beta_.values(), base::result(),
-                                base::options_, base::statistics());
+                                base::options_, base::statistics_.values());
         base::forward_.set();
         return base::result();
     }
@@ -96,7 +89,7 @@ public:
         ops::layer_norm_backward<Policy>(exec, base::input_, base::gamma_.values(), dy, dx,
                                          ops::add_to(base::gamma_.gradient_values(), add),
                                          ops::add_to(beta_.gradient_values(), add), base::options_,
-                                         base::statistics());
+                                         base::statistics_.values());
     }
     [[nodiscard]] const trained_tensor<Weight, Gradient>& beta() const { return beta_; }
 
@@ -117,9 +110,9 @@ public:
 
     template <executor Executor>
     matrix_view<Activation> forward(const Executor& exec, matrix_view<const Activation> x) {
-        base::take(exec, x, false);
+        base::take(exec, x);
         ops::rms_norm<Policy>(exec, x, base::gamma_.values(), base::result(), base::options_,
-                              base::statistics());
+                              base::statistics_.values());
         base::forward_.set();
         return base::result();
     }
@@ -129,7 +122,7 @@ public:
         base::forward_.require("rms_norm", base::gamma_.name(), ".weight");
         ops::rms_norm_backward<Policy>(exec, base::input_, base::gamma_.values(), dy, dx,
                                        ops::add_to(base::gamma_.gradient_values(), add), base::options_,
-                                       base::statistics());
+                                       base::statistics_.values());
     }
 };
 
