@@ -86,37 +86,48 @@ struct double_softmax_kernels {
     }
 };
 
-/// The statistics of a row.
-inline row_statistics double_statistics_of(const double* x, std::size_t columns, bool centered,
-                                           double epsilon) {
+using double_row_statistics = ops::basic_normalization_statistics<double>;
+
+inline rounded_doubles<1> distance_from_center(double x, const double_row_statistics& row) {
+    return rounded_doubles<1>(x) - row.center - row.center_tail;
+}
+inline double normalized_double(double x, const double_row_statistics& row) {
+    return (distance_from_center(x, row) * row.inverse).value();
+}
+
+/// The statistics of a row. The tail of the center is the mean distance from it.
+inline double_row_statistics double_statistics_of(const double* x, std::size_t columns, bool centered,
+                                                  double epsilon) {
     using number = rounded_doubles<1>;
     const auto count = static_cast<double>(columns);
-    const number center = centered ? double_divide(double_softmax_kernels::sum(x, columns), count) : 0.0;
+    double_row_statistics result;
+    if (centered) {
+        result.center = double_divide(double_softmax_kernels::sum(x, columns), count);
+        number distances = 0.0;
+        for (std::size_t i = 0; i < columns; ++i) distances += number(x[i]) - result.center;
+        result.center_tail = (distances / count).value();
+    }
     number squares = 0.0;
     for (std::size_t i = 0; i < columns; ++i) {
-        const number distance = number(x[i]) - center;
+        const number distance = distance_from_center(x[i], result);
         squares += distance * distance;
     }
     const number square = squares / count + epsilon;
-    return {center.value(), double_divide(1.0, double_sqrt(square.value()))};
-}
-
-inline double normalized_double(double x, row_statistics statistics) {
-    return double_multiply(double_subtract(x, statistics.center), statistics.inverse);
+    result.inverse = double_divide(1.0, double_sqrt(square.value()));
+    return result;
 }
 
 inline void normalize_rows_of_doubles(const normalized_rows<double>& in,
                                       const normalization_forward<double>& out, std::ptrdiff_t rows) {
     for (std::ptrdiff_t r = 0; r < rows; ++r) {
         const double* const from = in.x.row(r);
-        const row_statistics statistics = double_statistics_of(from, in.columns, in.centered, in.epsilon);
+        const double_row_statistics statistics =
+            double_statistics_of(from, in.columns, in.centered, in.epsilon);
         for (std::size_t i = 0; i < in.columns; ++i) {
             const double scaled = double_multiply(normalized_double(from[i], statistics), out.gamma[i]);
             out.y.row(r)[i] = double_add(scaled, out.beta[i]);
         }
-        if (out.statistics != nullptr) {
-            out.statistics[r] = static_cast<ops::basic_normalization_statistics<double>>(statistics);
-        }
+        if (out.statistics != nullptr) out.statistics[r] = statistics;
     }
 }
 
@@ -128,9 +139,9 @@ inline void normalize_rows_of_doubles_backward(const normalized_rows<double>& in
     for (std::ptrdiff_t r = 0; r < rows; ++r) {
         const double* const x = in.x.row(r);
         const double* const dy = out.dy.row(r);
-        const row_statistics statistics = out.saved == nullptr
-                                              ? double_statistics_of(x, in.columns, in.centered, in.epsilon)
-                                              : row_statistics(out.saved[r]);
+        const double_row_statistics statistics =
+            out.saved == nullptr ? double_statistics_of(x, in.columns, in.centered, in.epsilon)
+                                 : out.saved[r];
         double* const whole = out.room;  // the normalized row, since dx may be x
         number plain = 0.0;
         number along = 0.0;

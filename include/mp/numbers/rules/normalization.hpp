@@ -28,18 +28,15 @@ struct float_rows {
     [[nodiscard]] MP_ALWAYS_INLINE Float* row(std::ptrdiff_t i) const { return data + i * stride; }
 };
 
-/// A row is normalized as (x - center) * inverse.
+/// A row of floats is normalized as (x - center) * inverse.
 struct row_statistics {
     double center = 0;
     double inverse = 0;
 
     row_statistics() = default;
-    row_statistics(double of_center, double of_inverse) : center(of_center), inverse(of_inverse) {}
-    template <class Real>
-    explicit row_statistics(const ops::basic_normalization_statistics<Real>& saved)
+    explicit row_statistics(const ops::normalization_statistics& saved)
         : center(saved.mean()), inverse(saved.inverse_deviation()) {}
 
-    explicit operator ops::basic_normalization_statistics<double>() const { return {center, 0, inverse, 1}; }
     explicit operator ops::normalization_statistics() const {
         const double factor = inverse < 0x1p-60 ? 0x1p-64 : inverse > 0x1p60 ? 0x1p64 : 1.0;
         const double scaled = double_multiply(center, factor);
