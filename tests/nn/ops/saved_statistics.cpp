@@ -4,6 +4,9 @@
 
 #include <mp/executor.hpp>
 
+#include <limits>
+#include <vector>
+
 namespace {
 
 using namespace statistics_test;
@@ -12,6 +15,25 @@ constexpr mp::cpu exec{};
 TEST_CASE("attention with a mask of any magnitude has the same gradients with and without saved statistics") {
     check_attention<float>(exec, 1e-6);
     check_attention<double>(exec, 1e-14);
+}
+
+TEST_CASE("a query whose mask is finite and equal for all keys has the gradients of equal probabilities") {
+    using statistics_test::matrix;
+    for (const float low : {-1e9F, -1e20F, -std::numeric_limits<float>::max()}) {
+        matrix<float> q{1, 2, {-1, 0.5F}}, k{5, 2, {1, 0, 0, 1, 1, 1, -1, 2, 0.5F, 0.5F}};
+        matrix<float> v{5, 2, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10}}, y{1, 2}, dy{1, 2, {2, 0.5F}}, dq{1, 2};
+        matrix<float> mask{1, 5, std::vector<float>(5, low)};
+        std::vector<mp::ops::softmax_statistics> statistics(1);
+        mp::ops::scaled_dot_product_attention(exec, q.view(), k.view(), v.view(), mask.view(), y.view(),
+                                              {.scale = 1}, statistics);
+        mp::ops::scaled_dot_product_attention_backward(exec, q.view(), k.view(), v.view(), mask.view(),
+                                                       dy.view(), dq.view(), mp::ops::absent, mp::ops::absent,
+                                                       {.scale = 1}, statistics);
+        CHECK(statistics[0] == mp::ops::softmax_statistics{low, 4});
+        // The slopes of the scores are -2, -1, 0, 1 and 2, since those of the probabilities are 5 apart.
+        CHECK(dq(0, 0) == doctest::Approx(-2).epsilon(1e-6));
+        CHECK(dq(0, 1) == doctest::Approx(2).epsilon(1e-6));
+    }
 }
 
 TEST_CASE(

@@ -355,4 +355,37 @@ TEST_CASE("an attention layer names the heads that do not fit") {
     CHECK(store.count() == 0);  // nothing was added
 }
 
+TEST_CASE("norms of rows far from zero have the gradients of the same layer in double") {
+    mp::parameter_store<float> store;
+    mp::parameter_store<double> wide_store;
+    mp::layers::layer_norm<float> layer(store, "norm", 40);
+    mp::layers::layer_norm<double> wide(wide_store, "norm", 40, {.epsilon = static_cast<double>(1e-5F)});
+    store.build(1);
+    wide_store.build(1);
+    mp::tensor<float> x(2, 40), dy(2, 40), dx(2, 40);
+    mp::tensor<double> wide_x(2, 40), wide_dy(2, 40), wide_dx(2, 40);
+    for (std::ptrdiff_t r = 0; r < 2; ++r) {
+        for (std::ptrdiff_t c = 0; c < 40; ++c) {
+            const auto at = static_cast<double>(r * 40 + c);
+            x.view()(r, c) =
+                static_cast<float>((r == 0 ? 1e4 : -3e5) + (r == 0 ? 4.6e-3 : 0.2) * std::sin(at * 1.7));
+            dy.view()(r, c) = static_cast<float>(std::cos(at));
+            wide_x.view()(r, c) = static_cast<double>(x.view()(r, c));
+            wide_dy.view()(r, c) = static_cast<double>(dy.view()(r, c));
+        }
+    }
+    layer.forward(mp::cpu{}, x.view());
+    layer.backward(mp::cpu{}, dy.view(), dx.view());
+    wide.forward(mp::cpu{}, wide_x.view());
+    wide.backward(mp::cpu{}, wide_dy.view(), wide_dx.view());
+    for (std::ptrdiff_t r = 0; r < 2; ++r) {
+        double worst = 0, largest = 0;
+        for (std::ptrdiff_t c = 0; c < 40; ++c) {
+            worst = std::max(worst, std::abs(static_cast<double>(dx.view()(r, c)) - wide_dx.view()(r, c)));
+            largest = std::max(largest, std::abs(wide_dx.view()(r, c)));
+        }
+        CHECK(worst < 1e-5 * largest);
+    }
+}
+
 }  // namespace

@@ -209,7 +209,8 @@ struct softmax_cross_entropy_to_memory_op {
 ///     mp::ops::softmax_cross_entropy(exec, logits, labels, &loss, row_losses, factors, options, statistics);
 ///     mp::ops::softmax_cross_entropy_backward(exec, logits, labels, dlogits, factors, options, statistics);
 ///
-/// On a GPU, a row's loss has an error of 2^-21 of itself or 2^-21, whichever is larger; the mean is the
+/// On a GPU, a row's loss has an error of 2^-21 of itself or 2^-21, whichever is larger, but no more than 2^-15
+/// of itself; the mean is the
 /// exact one of the rows' losses, rounded, and in the same order whatever the device. Labels cannot be
 /// checked before the launch: a row whose label is no column has the loss NaN, and then so is the mean.
 /// Layouts are as for softmax(). Throws argument_error for a null loss and row_losses of another size, too.
@@ -285,7 +286,7 @@ struct softmax_cross_entropy_backward_op {
 /// is not finite and positive; dlogits is then unchanged.
 ///
 /// On a GPU, with p = softmax(logits), the error is 2^-21 p weight scale / batch, and for the column of the
-/// label 2^-21 weight scale / batch. Labels lie in device memory, too, and cannot be checked: a row whose
+/// label 2^-21 weight scale / batch, or 2^-15 of itself where it is the largest one, if that is less. Labels lie in device memory, too, and cannot be checked: a row whose
 /// label is no column is all NaN.
 template <class Policy = autocast::by_region, executor Executor = cpu, element Logit,
           detail::contiguous Labels, matrix_result Gradient>

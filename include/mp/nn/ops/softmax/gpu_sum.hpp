@@ -105,14 +105,14 @@ template <class Group, int Width, bool Exact, class Thread, class Value>
     return {all.value, below_one ? float_float{1.0F, 0.0F} : sum, defined};
 }
 
-/// Makes others() of what sum_of_exponentials() has found as good as a few 2^-24 of itself: where the largest
-/// element is nearly everything, the others are added up again without it. All threads of a group call it.
+/// Makes others() of what sum_of_exponentials() has found good to 2^-16 of itself: where the largest element is
+/// nearly everything, the others are added up again without it. All threads of a group call it.
 MP_ANY_EXECUTION_SPACE
 template <class Group, int Width, class Thread, class Value>
 MP_HOST_DEVICE void find_others(Thread thread, const row_matrix<Value>& x, std::ptrdiff_t row,
                                 std::ptrdiff_t columns, softmax_sum& result) {
     // The same for all threads of the group.
-    if (!result.defined || result.sum.high > 1.125F) return;
+    if (!result.defined || result.sum.high > 1.015625F) return;
     float_float others{};
     for (std::ptrdiff_t c = Group::rank(thread) * Width; c < columns; c += Group::size * Width) {
         row_floats<Width> terms = load_row_floats<Width>(thread, x, row, c, columns, result.largest);

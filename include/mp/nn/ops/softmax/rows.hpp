@@ -103,7 +103,7 @@ class softmax_rows {
 public:
     static constexpr std::ptrdiff_t longest_block = 16;
     /// A sum up to it loses digits of what is added to the 1 of the largest element that a Real has.
-    static constexpr double nearly_one = std::same_as<Real, double> ? 1.5 : 1.0 + 0x1p-10;
+    static constexpr double nearly_one = std::same_as<Real, double> ? 1.5 : 1.0 + 0x1p-20;
 
     /// Rows of a block, by the number of columns: as many as make up 2048 elements.
     static std::ptrdiff_t most(std::ptrdiff_t columns) {
