@@ -134,7 +134,7 @@ TEST_CASE("inside of an iteration nothing else steps, and no gradient is in two 
         m.optimizer.step();  // the iteration is finished
     }
     mp::sgd<mp::half, float> second({{"b", other.weights, std::span(m.gradient)}}, {.learning_rate = 0.5});
-    CHECK(holds(thrown<mp::argument_error>([&] { mp::training_iteration(scaler, m.optimizer, second); }),
+    CHECK(holds(thrown<mp::argument_error>([&] { mp::training_iteration both(scaler, m.optimizer, second); }),
                 "mp::training_iteration: optimizers is 'number 0 and number 1'; it must not have a gradient "
                 "in common"));
     CHECK(mp::training_iteration(scaler, m.optimizer, other.optimizer).finish().event.applied == 2);
