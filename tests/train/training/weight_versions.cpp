@@ -136,7 +136,8 @@ void check_masters(const mp::adamw_options& options) {
     std::vector<float> expected = trained;
     expected[513] = 0x1p-12F;
     if (options.low_precision_update == mp::weight_update::split) {
-        CHECK(masters()[513] == doctest::Approx(0x1p-12).epsilon(0x1p-8));  // lower halves belong to any weight
+        CHECK(masters()[513] ==
+              doctest::Approx(0x1p-12).epsilon(0x1p-8));  // lower halves belong to any weight
         expected[513] = masters()[513];
     }
     CHECK(masters() == expected);

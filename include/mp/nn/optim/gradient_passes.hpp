@@ -24,6 +24,14 @@
 
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
+/// Whether a gradient has an element that is not zero, by bits: comparisons take subnormal numbers for zero where the
+/// caller's modes or options say so.
+template <class Value>
+bool has_nonzero(std::span<Value> values) noexcept {
+    return std::any_of(values.begin(), values.end(),
+                       [](auto it) { return bit_cast<std::uint32_t>(static_cast<float>(it)) << 1 != 0; });
+}
+
 /// Calls pass(parameter, first, last), which reports on these elements of a gradient, over all gradients.
 template <class Weight, class Gradient, class Pass>
 gradient_report report_on_gradients(cpu exec, const parameter_layout& layout,

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <mp/base/array_share.hpp>
-#include <mp/base/bits.hpp>
 #include <mp/base/buffer_version.hpp>
 #include <mp/base/instruction_set.hpp>
 #include <mp/base/parallel.hpp>
@@ -17,19 +16,16 @@
 #include <mp/nn/optim/option_checks.hpp>
 #include <mp/nn/optim/parameter.hpp>
 #include <mp/nn/optim/parameter_layout.hpp>
-#include <mp/nn/optim/split_master.hpp>
 #include <mp/nn/optim/weight_update.hpp>
+#include <mp/nn/optim/written_weights.hpp>
 #include <mp/nn/scaling/gradient_writes.hpp>
 #include <mp/nn/scaling/unscale.hpp>
-#include <mp/numbers/format/float_arithmetic.hpp>
-#include <mp/numbers/simd/floating_point_modes.hpp>
 #include <mp/numbers/simd/processor.hpp>
 
 #include <algorithm>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <span>
 #include <string>
 #include <string_view>
@@ -170,7 +166,7 @@ public:
     /// Takes over weights that were written without advancing their versions: sets the master copy to the weights,
     /// and compensations and lower halves to zero. State such as momentum stays.
     void reload_master_weights() noexcept {
-        for (std::size_t i = 0; i < parameters_.size(); ++i) rebuild_masters(i, true);
+        for (std::size_t i = 0; i < parameters_.size(); ++i) take_weights(i, true);
         adopt_weight_versions();
     }
 
@@ -338,8 +334,8 @@ public:
         const parameter_type& it = parameters_[index];
         if (!it.trained()) return false;
         if (steps_unused_ || !writes.watched() || writes.written(index)) return true;
-        if (unscaled_ && has_copy_) return has_nonzero(unscaled_spans_[index]);
-        return has_nonzero(it.gradient);
+        if (unscaled_ && has_copy_) return detail::has_nonzero(unscaled_spans_[index]);
+        return detail::has_nonzero(it.gradient);
     }
     /// Has the next step take part or not for each parameter, instead of is_used(): for ranks that agree on it.
     void set_used(std::span<const std::uint64_t> used) { agreed_.assign(used.begin(), used.end()); }
@@ -572,57 +568,18 @@ private:
     void follow_weights(std::size_t index) const {
         const detail::followed_version now(parameters_[index].version);
         if (now == followed_[index]) return;
-        rebuild_masters(index, now.replacements != followed_[index].replacements);
+        take_weights(index, now.replacements != followed_[index].replacements);
         followed_[index] = now;
     }
 
-    template <class Value>
-    static bool has_nonzero(std::span<Value> values) noexcept {
-        // By bits: comparisons take subnormal numbers for zero where the caller's modes or options say so.
-        return std::any_of(values.begin(), values.end(), [](auto value) {
-            return detail::bit_cast<std::uint32_t>(static_cast<float>(value)) << 1 != 0;
-        });
-    }
-
     /// Sets the masters and compensations of a parameter from its weights: all, or those that do not belong to them.
-    void rebuild_masters(std::size_t index, bool all) const {
-        if (!has_master_copy && compensation_.empty()) return;
-        const detail::default_floating_point_modes modes;
-        const std::span<Weight> weights = parameters_[index].weights;
-        Weight rounded[detail::update_block];
-        for (std::size_t first = 0; first < weights.size(); first += detail::update_block) {
-            const std::size_t count = (std::min)(detail::update_block, weights.size() - first);
-            const Weight* const own = weights.data() + first;
-            const std::size_t at = layout_.offset(index) + first;
-            const auto belongs = [&](std::size_t j) {
-                return !all && std::memcmp(rounded + j, own + j, sizeof(Weight)) == 0;
-            };
-            if constexpr (has_master_copy) {
-                detail::copy_block(masters_.data() + at, rounded, count);
-                for (std::size_t j = 0; j < count; ++j) {
-                    if (!belongs(j)) masters_[at + j] = static_cast<Master>(static_cast<float>(own[j]));
-                }
-            } else if (all) {
-                std::fill_n(compensation_.data() + at, count, Master{});
-            } else if (how_ == weight_update::kahan) {
-                // A compensation is at most half the spacing there, so that the sum with half of it rounds to the
-                // weight.
-                float sums[detail::update_block];
-                for (std::size_t j = 0; j < count; ++j) {
-                    const float kept = static_cast<float>(compensation_[at + j]);
-                    sums[j] =
-                        detail::float_add(static_cast<float>(own[j]), detail::float_multiply(kept, 0.5F));
-                }
-                detail::copy_block(static_cast<const float*>(sums), rounded, count);
-                for (std::size_t j = 0; j < count; ++j) {
-                    if (!belongs(j)) compensation_[at + j] = Master{};
-                }
-            } else if constexpr (masters_can_split) {
-                for (std::size_t j = 0; j < count; ++j) {
-                    compensation_[at + j] = Master::from_bits(
-                        detail::low_half_beside(own[j].bits(), compensation_[at + j].bits()));
-                }
-            }
+    void take_weights(std::size_t index, bool all) const {
+        const std::span<const Weight> weights = parameters_[index].weights;
+        const std::size_t offset = layout_.offset(index);
+        if constexpr (has_master_copy) {
+            detail::masters_of_weights(weights, masters_.data() + offset, all);
+        } else if (!compensation_.empty()) {
+            detail::compensations_of_weights(weights, compensation_.data() + offset, how_, all);
         }
     }
 

@@ -19,6 +19,7 @@
 #include <mp/nn/optim/gpu/update_work.hpp>
 #include <mp/nn/optim/gpu/used_parameters.hpp>
 #include <mp/nn/optim/parameter.hpp>
+#include <mp/nn/optim/written_weights.hpp>
 #include <mp/nn/scaling/gpu/device_loss_scale.hpp>
 #include <mp/nn/scaling/gpu/unscale.hpp>
 #include <mp/nn/scaling/gradient_writes.hpp>
