@@ -30,6 +30,7 @@ outcome run(float scale, float gradient, bool unscales_first) {
     Policy policy;
     policy.initial_scale = scale;
     mp::loss_scaler scaler(policy);
+    static_cast<void>(scaler.current_scale());  // as a backward pass does
     if (unscales_first) (void)scaler.unscale(optimizer);
     (void)scaler.step(optimizer);
     scaler.update();

@@ -17,6 +17,7 @@ TEST_CASE("a loss scaler can be moved, and both ends go on") {
     std::vector<float> w(3, 1.0F), dw(3, 2.0F);
     mp::sgd<float> optimizer({{"w", w, dw}}, {.learning_rate = 0.1});
     mp::dynamic_loss_scaler scaler;
+    CHECK(scaler.current_scale() == 65536.0F);
     scaler.unscale(optimizer);
     mp::dynamic_loss_scaler moved = std::move(scaler);
     moved.step(optimizer);

@@ -159,11 +159,11 @@ public:
         }
         const float inverse = inverse_of_scale(present_scale());
         if (check == nullptr) {
-            require_asked("mp::loss_scaler::step");
             record_.make_room();
             if constexpr (fused_optimizer<Optimizer>) {
                 optimizer_check found(optimizer, optimizer_stage::stepped,
                                       optimizer.check_gradients(inverse_to_check_with(inverse)));
+                if (found.report.any_gradients()) require_asked("mp::loss_scaler::step");
                 record_.agree(found.report, reducer_);
                 if (applies(found.report)) {
                     optimizer.step(inverse);

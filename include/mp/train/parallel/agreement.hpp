@@ -79,6 +79,7 @@ void require_same_plan(std::string_view function, const bucket_plan<Executor>& p
                                           "options.bucket_bytes",
                                           "options.mean",
                                           "options.share_only",
+                                          "options.compare_sent",
                                           "the number of parameters",
                                           "the number of buckets"};
     require_same_on_ranks(function, sizes, reducer, [&](std::size_t i) { return std::string(names[i]); });

@@ -90,9 +90,10 @@ public:
         for (std::size_t b = first_open_; b < next_launch_; ++b) {
             bucket_state& it = states_[b];
             if (it.present == phase::exchanging && ranks_.finished(it.call)) {
-                if (changed_ == no_index && it.checksum != checksum_of(b)) changed_ = b;
+                if (options_.share_only) note_change(b);
                 sum(b);
                 it.present = options_.share_only ? phase::done : phase::summed;
+                if (options_.share_only) it.checksum = checksum_of(b);
             }
             if (it.present == phase::summed && next_gather_ == b) {
                 before_message();
@@ -101,8 +102,12 @@ public:
                 ++next_gather_;
             }
             if (it.present == phase::gathering && ranks_.finished(it.call)) {
-                if (!is_direct(b)) unpack(b);
+                if (!is_direct(b)) {
+                    note_change(b);
+                    unpack(b);
+                }
                 it.present = phase::done;
+                it.checksum = checksum_of(b);
             }
             if (it.present == phase::done && it.slot != no_slot) {
                 slots_[std::exchange(it.slot, no_slot)].used = false;
@@ -128,6 +133,7 @@ public:
             finite_ = true;
         }
         ++record_.step;
+        for (std::size_t b = 0; ranks_.size() > 1 && b < states_.size(); ++b) note_change(b);
         const std::size_t changed = std::exchange(changed_, no_index);
         if (!difference.empty()) throw_error(rank_error(std::string(function) + ": " + difference));
         if (late == 0) return require_unchanged(function, changed);
@@ -158,7 +164,7 @@ private:
         phase present = phase::waiting;
         std::size_t incomplete = 0;  ///< parameters
         std::size_t slot = no_slot;
-        std::uint64_t checksum = 0;  ///< of the gradients when they were sent
+        std::uint64_t checksum = 0;  ///< of the gradients when they were sent, and then of their means
         typename Ranks::request call{};
     };
     /// Memory of a bucket under way, where the executor works.
@@ -181,10 +187,12 @@ private:
     }
 
     /// Whether a bucket travels from where it lies. On the host the last one never does, for what must be agreed
-    /// is with it; on a GPU nothing is, for reading it would stop the host.
+    /// is with it; on a GPU nothing is, for reading it would stop the host. Gradients that are compared stay as they
+    /// are until the sums have come.
     [[nodiscard]] bool is_direct(std::size_t b) const {
         const bucket& it = plan_.buckets[b];
-        return it.codec.same && it.segments.size() == 1 && (!on_host || b + 1 != plan_.buckets.size());
+        return it.codec.same && it.segments.size() == 1 &&
+               (!on_host || (!options_.compare_sent && b + 1 != plan_.buckets.size()));
     }
     static constexpr std::size_t record_size = on_host ? sizeof(agreement_record) : 0;
 
@@ -257,6 +265,9 @@ private:
                                 "gradients after finish(), or by an op of the backward pass"));
     }
 
+    void note_change(std::size_t b) {
+        if (changed_ == no_index && states_[b].checksum != checksum_of(b)) changed_ = b;
+    }
     /// 0 where nothing is compared.
     [[nodiscard]] std::uint64_t checksum_of(std::size_t b) const {
         if (!on_host || !options_.compare_sent) return 0;

@@ -223,9 +223,12 @@ private:
         detail::bucket_plan<Executor> plan(constructor, ranks.size(), options.wire, options.bucket_bytes);
         (plan.add(parameters), ...);
         plan.finish();
-        const std::array<std::uint64_t, 5> same{
-            static_cast<std::uint64_t>(ranks.size()), static_cast<std::uint64_t>(options.wire),
-            options.bucket_bytes, options.mean ? 1U : 0U, options.share_only ? 1U : 0U};
+        const std::array<std::uint64_t, 6> same{static_cast<std::uint64_t>(ranks.size()),
+                                                static_cast<std::uint64_t>(options.wire),
+                                                options.bucket_bytes,
+                                                options.mean ? 1U : 0U,
+                                                options.share_only ? 1U : 0U,
+                                                options.compare_sent ? 1U : 0U};
         detail::require_same_plan(constructor, plan, same, detail::reducer_reference(ranks));
         return plan;
     }

@@ -93,7 +93,10 @@ public:
     [[nodiscard]] std::span<Weight> mutable_values() const { return flat(mutable_weights()); }
     [[nodiscard]] std::span<Gradient> gradient_values() const { return flat(gradient()); }
     /// The weights for an op, whose casts in a region are kept until the weights are written.
-    [[nodiscard]] auto cached() const { return autocast::cached(weights(), version()); }
+    [[nodiscard]] auto cached() const {
+        const buffer_version& counted = of("cached").entries[index_].version;
+        return autocast::cached(weights(), counted);
+    }
 
     /// The version of the weights, which every write advances.
     [[nodiscard]] const buffer_version& version() const { return of("version").entries[index_].version; }
