@@ -41,7 +41,7 @@ public:
         random_numbers random(seed);
         for (const layer& it : layers_) {
             const float bound = std::sqrt(6.0F / static_cast<float>(it.weight.columns()));
-            for (Value& weight : it.weight.values()) weight = Value(bound * random.symmetric());
+            for (Value& weight : it.weight.mutable_values()) weight = Value(bound * random.symmetric());
         }
     }
 
@@ -92,7 +92,7 @@ public:
     /// Takes over the weights of a network of the same widths in another format.
     template <class Other>
     void copy_weights(mp::cpu exec, const network<Other>& from) {
-        mp::convert(exec, from.store_.weights(), store_.weights());
+        mp::convert(exec, from.store_.weights(), store_.mutable_weights());
     }
 
     /// An array of gradients that backward() has filled.

@@ -5,6 +5,8 @@
 
 #include <mp/config.hpp>
 
+#include <cstdint>
+
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// While it lives, written() is called with the address of every array that an op of its thread has written or
@@ -20,6 +22,12 @@ public:
     static void tell(const void* array, bool added) noexcept {
         for (write_watch* it = innermost(); it != nullptr; it = it->outer_) it->written(array, added);
     }
+
+    /// Number of the iteration on this thread: what was told in an earlier one, which may have been abandoned, no
+    /// longer counts.
+    [[nodiscard]] static std::uint64_t iteration() noexcept { return iterations(); }
+    /// Begins an iteration.
+    static void begin_iteration() noexcept { ++iterations(); }
 
     /// While it lives, nobody is told anything.
     class [[nodiscard]] silence {
@@ -53,6 +61,11 @@ private:
     static write_watch*& innermost() noexcept {
         static constinit thread_local write_watch* watch = nullptr;
         return watch;
+    }
+
+    static std::uint64_t& iterations() noexcept {
+        static constinit thread_local std::uint64_t count = 0;
+        return count;
     }
 
     write_watch* outer_;

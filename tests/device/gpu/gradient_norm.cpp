@@ -51,7 +51,7 @@ TEST_CASE("the sums of thousands of blocks are added in the documented order") {
         }
         mp::device_gradient_norm result;
         launch("test", device.exec(), mp::simt::launch_size{.blocks = 1, .shared_bytes = 2048},
-               mp::detail::gradient_norm_kernel{sums.data(), count, 1.0, &result});
+               mp::detail::gradient_norm_kernel{sums.data(), count, 1.0, &result, nullptr});
         CHECK(result.norm == std::sqrt(lanes[0]));
     }
 }

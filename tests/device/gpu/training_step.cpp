@@ -44,6 +44,7 @@ TEST_CASE("a parameter that is not used stays where it is, and masters follow we
         gpu_test::training_step::check_unused(simulated{.recorder = &recorder}, captured);
         gpu_test::training_step::check_written_weights(simulated{.recorder = &recorder}, captured);
     }
+    gpu_test::training_step::check_refused_counts(simulated{});
     for (const auto how : {mp::weight_update::kahan, mp::weight_update::split}) {
         gpu_test::training_step::check_written_without_masters(simulated{}, how);
     }

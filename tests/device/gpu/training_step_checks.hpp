@@ -241,6 +241,34 @@ void check_unused(const Executor& exec, bool captured) {
     CHECK_FALSE(same_bits<half>(second(all), before));
 }
 
+/// Counts that a group cannot have are found before anything is loaded.
+template <class Executor>
+void check_refused_counts(const Executor& exec) {
+    const test_folder folder;
+    model host_model(mp::cpu{}), device_model(exec);
+    auto of_host = host_model.matrices.parameters();
+    for (auto& it : of_host) it.group = 0;
+    mp::adamw<half> host(of_host, plain);
+    mp::loss_scaler scaler(mp::static_policy{.initial_scale = 1.0F});
+    const auto step = [&](bool both) {
+        mp::training_iteration iteration(scaler, host);
+        for (std::size_t i = 0; i < (both ? 2 : 1); ++i) {
+            for (half& value : host_model.matrices.parameters()[i].gradient) value = half(0.5F);
+        }
+        static_cast<void>(iteration.finish());
+    };
+    step(true);
+    step(false);
+    mp::save_checkpoint(folder.file("host"), [&](auto& visit) { visit("it", host); });
+    auto parameters = device_model.matrices.parameters(exec);
+    for (auto& it : parameters) it.group = 0;
+    mp::gpu_adamw<Executor, half> device(exec, parameters, plain);
+    const auto before = mp::host_copy(exec, device_model.matrices.weights());
+    CHECK_THROWS_AS(mp::load_checkpoint(folder.file("host"), [&](auto& visit) { visit("it", device); }),
+                    mp::state_error);
+    CHECK(same_bits<half>(mp::host_copy(exec, device_model.matrices.weights()), before));
+}
+
 /// Masters follow weights that were written between steps, captured ones as well, as on the CPU.
 template <class Executor>
 void check_written_weights(const Executor& exec, bool captured) {

@@ -140,6 +140,18 @@ TEST_CASE("inside of an iteration nothing else steps, and no gradient is in two 
     CHECK(mp::training_iteration(scaler, m.optimizer, other.optimizer).finish().event.applied == 2);
 }
 
+TEST_CASE("a scope that is refused leaves the open one as it is") {
+    auto scaler = scaler_at(1024.0F);
+    model m;
+    mp::training_iteration iteration(scaler, m.optimizer);
+    CHECK_THROWS_AS(mp::training_iteration again(scaler, m.optimizer), mp::state_error);
+    CHECK_THROWS_AS(mp::training_iteration twice(scaler, m.optimizer, m.optimizer), mp::argument_error);
+    CHECK_THROWS_AS(m.optimizer.step(), mp::state_error);
+    CHECK_FALSE(m.optimizer.is_used(0));
+    CHECK(iteration.finish());
+    CHECK(static_cast<float>(m.weights[0]) == 1.0F);
+}
+
 TEST_CASE("an iteration whose scale nothing has asked for does not step") {
     mp::dynamic_loss_scaler scaler;
     model m;

@@ -159,6 +159,79 @@ TEST_CASE("ranks agree on what is used") {
     check_ranks<bfloat16, true>();
 }
 
+TEST_CASE("ranks agree where a mean is not zero, and is zero without the scale") {
+    mp::run_loopback(2, [](auto& self) {
+        chain<float> net;
+        mp::gradient_reduction reduction(mp::cpu{}, self, {}, net.store);
+        mp::adamw<float> optimizer(net.store.parameters(), {.learning_rate = 1e-2, .weight_decay = 0.1});
+        mp::loss_scaler scaler(mp::static_policy{.initial_scale = 65536.0F});
+        for (int step = 0; step < 3; ++step) {
+            mp::training_iteration iteration(scaler, optimizer);
+            {
+                const auto overlap = reduction.backward(iteration.current_scale());
+                net.backward(step == 0 || self.rank() == 0 ? chain<float>::use::both
+                                                           : chain<float>::use::first);
+            }
+            if (step > 0) {
+                for (float& value : net.b.weight().gradient_values())
+                    value = self.rank() == 0 ? 1e-42F : 0.0F;
+                for (float& value : net.b.bias().gradient_values()) value = self.rank() == 0 ? 1e-42F : 0.0F;
+            }
+            reduction.finish();
+            iteration.clip_global_gradient_norm(1.0);  // unscales in place
+            REQUIRE(iteration.finish());
+            mp::require_same_weights(self, net.store);
+        }
+    });
+}
+
+TEST_CASE("passes of an iteration that was abandoned do not count in the next one") {
+    mp::run_loopback(2, [](auto& self) {
+        using use = chain<float>::use;
+        chain<float> net;
+        mp::gradient_reduction reduction(mp::cpu{}, self, {}, net.store);
+        mp::adamw<float> optimizer(net.store.parameters(), {.learning_rate = 1e-2, .weight_decay = 0.1});
+        mp::loss_scaler scaler(mp::static_policy{.initial_scale = 1.0F});
+        const auto before = net.of_b();
+        {
+            const mp::training_iteration abandoned(scaler, optimizer);
+            const auto overlap = reduction.backward(1.0F, false);
+            net.backward(use::both);
+        }
+        mp::training_iteration iteration(scaler, optimizer);
+        {
+            const auto overlap = reduction.backward(1.0F);
+            net.backward(use::first);
+        }
+        reduction.finish();
+        REQUIRE(iteration.finish());
+        CHECK(net.of_b() == before);
+    });
+}
+
+TEST_CASE("an optimizer that ranks share leaves what is not used also without a scale") {
+    for (const bool share : {false, true}) {
+        mp::run_loopback(2, [share](auto& self) {
+            chain<float> net;
+            mp::gradient_reduction reduction(mp::cpu{}, self, {.share_only = share}, net.store);
+            auto optimizer = mp::shard<mp::adamw<float>>(mp::cpu{}, reduction, net.store,
+                                                         mp::adamw_options{.weight_decay = 0.5});
+            mp::dynamic_loss_scaler off({}, false);
+            const auto before = net.of_b();
+            for (int step = 0; step < 3; ++step) {
+                mp::training_iteration iteration(off, optimizer);
+                {
+                    const auto overlap = reduction.backward(1.0F);
+                    net.backward(chain<float>::use::first);
+                }
+                reduction.finish();
+                static_cast<void>(iteration.finish());
+            }
+            CHECK(net.of_b() == before);
+        });
+    }
+}
+
 TEST_CASE("the mean of the last step is not sent again for a gradient that is not written") {
     mp::run_loopback(2, [](auto& self) {
         chain<float> net;

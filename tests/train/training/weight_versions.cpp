@@ -265,6 +265,42 @@ TEST_CASE("while an average is applied, weights are neither trained nor saved in
     CHECK(std::ranges::equal(model.store.weights(), own));
 }
 
+TEST_CASE("masters that are read while an average is applied are those of the weights") {
+    std::vector<bfloat16> w(8, bfloat16(1.0F)), g(8, bfloat16(0.5F));
+    const mp::buffer_version version;
+    mp::adamw<bfloat16> optimizer({{.name = "w", .weights = w, .gradient = g, .version = version}},
+                                  {.learning_rate = 1e-2, .weight_decay = 0});
+    mp::weight_average average(optimizer, {.decay = 0.9});
+    for (int i = 0; i < 5; ++i) {
+        optimizer.step();
+        average.update();
+    }
+    const float master = optimizer.master_weights(0)[0];
+    {
+        const auto applied = average.apply();
+        CHECK(static_cast<float>(w[0]) != static_cast<float>(bfloat16(master)));
+        CHECK(optimizer.master_weights(0)[0] == master);
+    }
+    CHECK(optimizer.master_weights(0)[0] == master);
+}
+
+TEST_CASE("an iteration of two optimizers steps neither while an average of one is applied") {
+    std::vector<float> w(3, 1.0F), dw(3, 1.0F), v(3, 1.0F), dv(3, 1.0F);
+    mp::sgd<float> first({{"w", w, dw}}, {.learning_rate = 0.5}),
+        second({{"v", v, dv}}, {.learning_rate = 0.5});
+    mp::weight_average average(second, {.decay = 0.5});
+    mp::loss_scaler scaler(mp::static_policy{.initial_scale = 1.0F});
+    mp::training_iteration iteration(scaler, first, second);
+    {
+        const auto applied = average.apply();
+        CHECK_THROWS_AS(iteration.finish(), mp::state_error);
+        CHECK(w == std::vector<float>(3, 1.0F));
+    }
+    CHECK(iteration.finish());
+    CHECK(w == std::vector<float>(3, 0.5F));
+    CHECK(v == std::vector<float>(3, 0.5F));
+}
+
 TEST_CASE("weights that are written while an average is applied are given up with it") {
     std::vector<bfloat16> w(8, bfloat16(1.0F)), g(8, bfloat16(0.5F));
     const mp::buffer_version version;

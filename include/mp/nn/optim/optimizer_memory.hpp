@@ -340,6 +340,9 @@ public:
     /// Has the next step take part or not for each parameter, instead of is_used(): for ranks that agree on it.
     void set_used(std::span<const std::uint64_t> used) { agreed_.assign(used.begin(), used.end()); }
 
+    /// Whether set_used() was called for the next step.
+    [[nodiscard]] bool used_is_agreed() const noexcept { return !agreed_.empty(); }
+
     /// For training_iteration, which finds gradients that were overwritten or not used.
     [[nodiscard]] detail::gradient_writes& gradient_writes() noexcept { return writes_; }
 
@@ -566,6 +569,7 @@ protected:
 
 private:
     void follow_weights(std::size_t index) const {
+        if (parameters_[index].version.is_temporary()) return;  // masters are those of the lasting weights
         const detail::followed_version now(parameters_[index].version);
         if (now == followed_[index]) return;
         take_weights(index, now.replacements != followed_[index].replacements);

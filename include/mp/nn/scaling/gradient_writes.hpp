@@ -112,6 +112,7 @@ public:
     [[nodiscard]] explicit gradient_watch(const std::tuple<Optimizers&...>& optimizers)
         : optimizers_(optimizers) {
         watch(true);
+        begin_iteration();
     }
     ~gradient_watch() { stop(); }
     gradient_watch(const gradient_watch&) = delete;

@@ -403,9 +403,10 @@ private:
         return enabled_ ? detail::scale_as_float(state_.scale) : 1.0F;
     }
 
-    /// Throws where unscaling would divide gradients that nothing can have multiplied.
+    /// Throws where unscaling would divide gradients that nothing can have multiplied. Where ranks decide together, another
+    /// one may have asked: a stage of a pipeline gets gradients that are scaled.
     void require_asked(const char* function) const {
-        if (!enabled_ || has_been_asked_ || present_scale() == 1.0F) return;
+        if (!enabled_ || has_been_asked_ || reducer_ || detail::same_value(present_scale(), 1.0F)) return;
         detail::throw_error(state_error(std::string(function) + ": the scale is " +
                                         detail::error_text(present_scale()) +
                                         ", and nothing has asked for it; multiply the loss, or the gradient "

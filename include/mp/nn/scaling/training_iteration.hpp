@@ -68,10 +68,7 @@ public:
     ///                         outside of one since the last update
     /// \throws argument_error  two of the optimizers have a gradient in common
     [[nodiscard]] explicit training_iteration(loss_scaler<Policy>& scaler, Optimizers&... optimizers)
-        : scaler_(scaler), optimizers_(optimizers...) {
-        detail::gradient_watch<Optimizers...>::require_distinct("mp::training_iteration", optimizers_);
-        scaler_.open_iteration();
-    }
+        : scaler_(opened(scaler, optimizers...)), optimizers_(optimizers...) {}
 
     training_iteration(const training_iteration&) = delete;
     training_iteration& operator=(const training_iteration&) = delete;
@@ -175,8 +172,8 @@ public:
     /// Steps every optimizer whose gradients are finite, moves the scale, and zeroes the gradients.
     ///
     /// \returns what happened; true in a condition if every optimizer with gradients stepped
-    /// \throws state_error  the iteration is finished, or a gradient was overwritten; nothing has changed,
-    ///                      and the scope is still open
+    /// \throws state_error  the iteration is finished, a gradient was overwritten, or weights are those of an average
+    ///                      that is applied; nothing has changed, and the scope is still open
     /// \throws scale_error  the policy refuses to go on. Optimizers with finite gradients have stepped by
     /// then;
     ///                      the scope is closed, and scale and counters are as before
@@ -184,6 +181,11 @@ public:
         constexpr const char* function = "mp::training_iteration::finish";
         require_open(function);
         if (!allows_overwriting_ && !unscaled_) watch_.check(function);
+        each([&](auto& optimizer) {
+            if constexpr (requires { optimizer.require_lasting_weights(function); }) {
+                optimizer.require_lasting_weights(function);
+            }
+        });
         result outcome;
         std::size_t i = 0;
         {
@@ -211,6 +213,13 @@ public:
     }
 
 private:
+    /// Before watch_ begins, which another scope may have open.
+    static loss_scaler<Policy>& opened(loss_scaler<Policy>& scaler, Optimizers&... optimizers) {
+        detail::gradient_watch<Optimizers...>::require_distinct("mp::training_iteration",
+                                                                std::tuple<Optimizers&...>(optimizers...));
+        scaler.open_iteration();
+        return scaler;
+    }
     template <class Function>
     void each(Function function) {
         std::apply([&](auto&... optimizer) { (function(optimizer), ...); }, optimizers_);

@@ -142,7 +142,7 @@ inline void normalize_rows_backward(const normalized_rows<float>& in,
                 return mean_gradients_of(x.row(first + r), statistics, dy.row(first + r), gamma, columns,
                                          whole_row(r));
             };
-            const bool in_floats = saved != nullptr && saved[first + r].factor == 1.0F;
+            const bool in_floats = saved != nullptr && same_value(saved[first + r].factor, 1.0F);
             means[r] = in_floats ? of_row(saved[first + r]) : of_row(of_rows[r]);
             if (!centered) means[r].plain = 0.0F;
         }

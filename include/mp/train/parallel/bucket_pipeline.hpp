@@ -134,7 +134,14 @@ public:
         }
         ++record_.step;
         for (std::size_t b = 0; ranks_.size() > 1 && b < states_.size(); ++b) note_change(b);
-        const std::size_t changed = std::exchange(changed_, no_index);
+        std::size_t changed = std::exchange(changed_, no_index);
+        if constexpr (on_host) {
+            if (options_.compare_sent && ranks_.size() > 1) {  // only the rank that did it has seen it
+                std::uint64_t worst = changed == no_index ? 0 : changed + 1;
+                (ranks_.max)(std::span<std::uint64_t>(&worst, 1));
+                changed = worst == 0 ? no_index : worst - 1;
+            }
+        }
         if (!difference.empty()) throw_error(rank_error(std::string(function) + ": " + difference));
         if (late == 0) return require_unchanged(function, changed);
         const std::size_t i = static_cast<std::size_t>(late) - 1;

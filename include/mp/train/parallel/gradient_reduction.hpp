@@ -102,6 +102,8 @@ public:
         written_.resize(plan().parameters.size());
         is_written_by_ops_.resize(plan().parameters.size());
         means_.resize(plan().parameters.size());
+        zeros_.reserve(plan().parameters.size());
+        flags_.reserve(plan().parameters.size());
     }
     gradient_reduction(const gradient_reduction&) = delete;
     gradient_reduction& operator=(const gradient_reduction&) = delete;
@@ -136,6 +138,10 @@ public:
             detail::throw_error(state_error(
                 "mp::gradient_reduction::backward: the gradients of the pass before have not been "
                 "reduced; call finish() before the step of the optimizer"));
+        }
+        if (iteration_ != detail::write_watch::iteration()) {
+            iteration_ = detail::write_watch::iteration();
+            std::fill(written_.begin(), written_.end(), std::uint8_t{0});
         }
         if (!last) return scope(alone() ? nullptr : this, false);
         begun_ = true;
@@ -312,9 +318,14 @@ private:
                 zeros_.clear();
                 flags_.clear();
                 for (std::size_t i = 0; i < written_.size(); ++i) {
-                    if (!options_.share_only && plan().parameters[i].elements != 0 && is_zero(i)) {
-                        zeros_.push_back(i);
-                        flags_.push_back(written_[i]);
+                    if (!options_.share_only && plan().parameters[i].elements != 0) {
+                        if (is_zero(i)) {
+                            zeros_.push_back(i);
+                            flags_.push_back(written_[i]);
+                        } else {
+                            detail::write_watch::tell(
+                                reinterpret_cast<const void*>(plan().parameters[i].begin), true);
+                        }
                     }
                     means_[i] = sample_of(i);
                 }
@@ -341,6 +352,7 @@ private:
     std::vector<std::uint32_t> counts_;            // writes of every parameter in this pass,
     std::vector<std::uint32_t> expected_;          // and in that of the step before
     std::vector<std::uint8_t> written_;            // whether any pass of this step has written it
+    std::uint64_t iteration_ = 0;                  // that these passes belong to
     std::vector<std::uint8_t> is_written_by_ops_;  // in any step
     std::vector<std::uint64_t> means_;             // samples of what the last step has left
     std::vector<std::size_t> zeros_;

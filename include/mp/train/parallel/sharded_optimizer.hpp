@@ -155,6 +155,7 @@ public:
     /// \throws as the optimizer's, and what the communicator throws: the ranks no longer agree then
     void step() {
         writes_.require_step_allowed("mp::sharded_optimizer::step");
+        if (writes_.watched() && !inner_.used_is_agreed()) static_cast<void>(agreed({}));
         inner_.step();
         gather_weights();
     }
@@ -163,6 +164,8 @@ public:
         inner_.step(inverse_scale);
         gather_weights();
     }
+    void require_lasting_weights(std::string_view caller) const { inner_.require_lasting_weights(caller); }
+    void set_steps_unused_parameters(bool steps) noexcept { inner_.set_steps_unused_parameters(steps); }
     void skip_step() noexcept { inner_.skip_step(); }
     /// Sets all gradients to zero, also those of other ranks' shares.
     void zero_gradients() noexcept {

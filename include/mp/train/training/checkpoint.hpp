@@ -143,6 +143,9 @@ public:
         self().constant(prefix_ + std::string(name), value);
     }
 
+protected:
+    [[nodiscard]] std::string path_of(std::string_view name) const { return prefix_ + std::string(name); }
+
 private:
     Self& self() { return static_cast<Self&>(*this); }
     std::string prefix_;
@@ -327,6 +330,16 @@ public:
             throw_file(file_.path(), quoted_excerpt(name) + " was another one when the run was saved");
         }
         used_.insert(name);
+    }
+
+    /// An array of the object that is visited, before anything is set: for checks.
+    template <class Value>
+    [[nodiscard]] std::vector<Value> stored(std::string_view name, std::size_t count) const {
+        const std::string path = path_of(name);
+        static_cast<void>(file_.require<Value>(path, count));
+        std::vector<Value> values(count);
+        file_.read(path, std::span<Value>(values));
+        return values;
     }
 
     /// Throws if there is something in the file that was not asked for: the run would not be the same without

@@ -86,8 +86,9 @@ public:
                 scale_by_double(rows_.kernels(), row.target, rows_.columns(), double_divide(factor, row.sum),
                                 double_multiply(factor, expected.others));
                 const number slope = power / row.sum - expected.label;
-                row.target[of_label] = power.value() == 1.0 ? slope_of_largest(row, expected, factor)
-                                                            : as<Real>((slope * factor).value());
+                row.target[of_label] = same_value(power.value(), 1.0)
+                                           ? slope_of_largest(row, expected, factor)
+                                           : as<Real>((slope * factor).value());
             });
         }
     }

@@ -187,6 +187,7 @@ public:
     /// their weights stay also after buffer_version::replaced(), for the graph runs again.
     void follow_weights() {
         for (std::size_t i = 0; i < parameters_.size(); ++i) {
+            if (parameters_[i].version.is_temporary()) continue;
             const detail::followed_version now(parameters_[i].version);
             if (now == followed_[i]) continue;
             const bool all = now.replacements != followed_[i].replacements &&
@@ -194,6 +195,11 @@ public:
             rebuild_masters(i, all);
             followed_[i] = now;
         }
+    }
+
+    /// Throws state_error unless the weights are those of the run, see buffer_version::is_temporary().
+    void require_lasting_weights(std::string_view caller) const {
+        detail::require_lasting_weights(caller, std::span<const parameter_type>(parameters_));
     }
 
     /// Takes over weights that were written without advancing their versions: sets the master copy to them, and
@@ -263,6 +269,11 @@ public:
         visitor.expect("weight_update", static_cast<std::uint8_t>(how()));
         visitor.expect("seed", seed());
         if constexpr (!Visitor::loads) read_counts();
+        if constexpr (requires { visitor.template stored<std::uint64_t>("updates", updates_.size()); }) {
+            if (!visitor.applies()) {
+                require_same_counts(visitor.template stored<std::uint64_t>("updates", updates_.size()));
+            }
+        }
         visitor("steps", steps_);
         visitor("updates", updates_);
         visitor("learning_rates", rates_);
@@ -355,10 +366,6 @@ private:
             followed_[i] = detail::followed_version(parameters_[i].version);
         }
     }
-    void require_lasting_weights(std::string_view caller) const {
-        detail::require_lasting_weights(caller, std::span<const parameter_type>(parameters_));
-    }
-
     static std::vector<Options> checked(std::vector<Options> groups) {
         if (groups.empty()) {
             detail::throw_argument(function, "groups.size()", groups.size(), "must be at least 1");
@@ -419,20 +426,27 @@ private:
             }
         }
     }
+    /// Throws unless the parameters of each group have had the same number of updates.
+    void require_same_counts(std::span<const std::uint64_t> updates) const {
+        std::vector<std::uint64_t> of_group(options_.size(), ~std::uint64_t{0});
+        for (std::size_t i = 0; i < updates.size(); ++i) {
+            if (!parameters_[i].trained()) continue;
+            std::uint64_t& count = of_group[parameters_[i].group];
+            if (count != ~std::uint64_t{0} && count != updates[i]) {
+                detail::throw_error(state_error(
+                    "mp::load_checkpoint: parameters of a group of mp::gpu_grouped_optimizer have had "
+                    "different numbers of updates; it counts them for all of the group together"));
+            }
+            count = updates[i];
+        }
+    }
     void write_counts() {
+        require_same_counts(updates_);
         for (std::size_t g = 0; g < options_.size(); ++g) {
             state_type made = make_device_optimizer(options_[g]);
             made.learning_rate = rates_[g];
-            bool first = true;
             for (std::size_t i = 0; i < updates_.size(); ++i) {
-                if (parameters_[i].group != g || !parameters_[i].trained()) continue;
-                if (!first && updates_[i] != made.steps) {
-                    detail::throw_error(state_error(
-                        "mp::load_checkpoint: parameters of a group of mp::gpu_grouped_optimizer have had "
-                        "different numbers of updates; it counts them for all of the group together"));
-                }
-                made.steps = updates_[i];
-                first = false;
+                if (parameters_[i].group == g && parameters_[i].trained()) made.steps = updates_[i];
             }
             states_of_groups_[g].write(exec_, made);
         }

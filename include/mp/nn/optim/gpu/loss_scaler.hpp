@@ -173,7 +173,8 @@ private:
     }
 
     void require_asked(std::string_view called) const {
-        if (*has_been_asked_ || initial_scale_state(policy_).scale == 1) return;
+        if (*has_been_asked_) return;
+        if (detail::same_value(static_cast<double>(initial_scale_state(policy_).scale), 1.0)) return;
         refuse(called,
                "nothing has asked for the scale; the kernel that begins the backward pass multiplies by "
                "scale()->current_scale()");

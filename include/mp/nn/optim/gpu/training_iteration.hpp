@@ -34,9 +34,7 @@ class [[nodiscard]] training_iteration<gpu_loss_scaler<Executor, Policy, Events>
 
 public:
     [[nodiscard]] explicit training_iteration(scaler_type& scaler, Optimizers&... optimizers)
-        : scaler_(scaler), optimizers_(optimizers...) {
-        detail::gradient_watch<Optimizers...>::require_distinct("mp::training_iteration", optimizers_);
-    }
+        : scaler_(checked(scaler, optimizers...)), optimizers_(optimizers...) {}
     training_iteration(const training_iteration&) = delete;
     training_iteration& operator=(const training_iteration&) = delete;
     ~training_iteration() {
@@ -71,6 +69,11 @@ public:
     /// \throws state_error  the iteration is finished, or a gradient was overwritten
     void finish() {
         require_complete("mp::training_iteration::finish");
+        each([](auto& optimizer) {
+            if constexpr (requires { optimizer.require_lasting_weights("mp::training_iteration::finish"); }) {
+                optimizer.require_lasting_weights("mp::training_iteration::finish");
+            }
+        });
         each([&](auto& optimizer) { scaler_.check(optimizer); });
         {
             const typename detail::gradient_watch<Optimizers...>::steps steps(watch_);
@@ -90,6 +93,12 @@ public:
     }
 
 private:
+    /// Before watch_ begins, which another scope may have open.
+    static scaler_type& checked(scaler_type& scaler, Optimizers&... optimizers) {
+        detail::gradient_watch<Optimizers...>::require_distinct("mp::training_iteration",
+                                                                std::tuple<Optimizers&...>(optimizers...));
+        return scaler;
+    }
     template <class Function>
     void each(Function function) {
         std::apply([&](auto&... optimizer) { (function(optimizer), ...); }, optimizers_);
