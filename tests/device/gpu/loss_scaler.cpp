@@ -121,6 +121,7 @@ TEST_CASE("without a scope: the same calls as loss_scaler, and the same misuse i
     mp::gpu_optimizer optimizer(simulated{}, std::vector{device.view()},
                                 mp::sgd_options{.learning_rate = 0.1});
     mp::gpu_loss_scaler scaler(simulated{}, mp::pytorch_policy{.initial_scale = 4.0F});
+    static_cast<void>(scaler.scale());  // as a backward pass does
     CHECK_THROWS_WITH_AS(scaler.update(),
                          "mp::gpu_loss_scaler::update: no optimizer has been stepped since the last update",
                          mp::state_error);
@@ -145,6 +146,7 @@ TEST_CASE("a scope that is left early changes neither weights nor scale, and for
     mp::gpu_optimizer optimizer(simulated{}, std::vector{device.view()},
                                 mp::sgd_options{.learning_rate = 0.1});
     mp::gpu_loss_scaler scaler(simulated{}, mp::pytorch_policy{.initial_scale = 4.0F});
+    static_cast<void>(scaler.scale());  // as a backward pass does
     {
         mp::training_iteration iteration(scaler, optimizer);
         iteration.clip_gradient_norm(1.0);

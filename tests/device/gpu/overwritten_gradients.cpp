@@ -42,6 +42,7 @@ struct layer {
 TEST_CASE("a gradient that two backward passes write is refused, and nothing has changed") {
     layer net;
     mp::loss_scaler scaler(mp::pytorch_policy{.initial_scale = 4.0F});
+    static_cast<void>(scaler.current_scale());  // as a backward pass does
     {
         mp::training_iteration iteration(scaler, net.optimizer);
         net.backward(iteration.scale(1.0F), net.gradient());
@@ -69,6 +70,7 @@ TEST_CASE("gradients that are added train on all micro batches, whoever writes f
     for (const bool writes_first : {false, true}) {
         layer net;
         mp::loss_scaler scaler(mp::pytorch_policy{.initial_scale = 4.0F});
+        static_cast<void>(scaler.current_scale());  // as a backward pass does
         mp::training_iteration iteration(scaler, net.optimizer);
         for (int micro = 0; micro < 3; ++micro) {
             net.backward(iteration.scale(micro == 1 ? 2.0F : 1.0F),
@@ -95,6 +97,7 @@ TEST_CASE("a region does not hide it, an op beside the gradients is no matter, a
     layer net;
     layer other;
     mp::loss_scaler scaler(mp::pytorch_policy{.initial_scale = 4.0F});
+    static_cast<void>(scaler.current_scale());  // as a backward pass does
     {
         mp::training_iteration iteration(scaler, other.optimizer, net.optimizer);
         mp::autocast_region region(mp::precision::bf16);
@@ -141,6 +144,7 @@ struct add_twice_op {
 TEST_CASE("ops of a policy of their own are seen, and those inside an op are not") {
     layer net;
     mp::loss_scaler scaler(mp::pytorch_policy{.initial_scale = 4.0F});
+    static_cast<void>(scaler.current_scale());  // as a backward pass does
     const std::vector<float> dy(3, 1.0F), dw(6, 1.0F);
     const auto backward = [&] {
         mp::ops::linear_backward<mp::autocast::off>(mp::cpu{}, row_major(net.x.data(), 1, 2),

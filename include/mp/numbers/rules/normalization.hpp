@@ -32,18 +32,6 @@ struct float_rows {
 struct row_statistics {
     double center = 0;
     double inverse = 0;
-
-    row_statistics() = default;
-    explicit row_statistics(const ops::normalization_statistics& saved)
-        : center(saved.mean()), inverse(saved.inverse_deviation()) {}
-
-    explicit operator ops::normalization_statistics() const {
-        const double factor = inverse < 0x1p-60 ? 0x1p-64 : inverse > 0x1p60 ? 0x1p64 : 1.0;
-        const double scaled = double_multiply(center, factor);
-        const auto high = static_cast<float>(scaled);
-        return {high, static_cast<float>(double_subtract(scaled, static_cast<double>(high))),
-                static_cast<float>(double_divide(inverse, factor)), static_cast<float>(factor)};
-    }
 };
 
 /// \tparam Real  float, or double in ops with doubles

@@ -13,7 +13,26 @@ MP_ALWAYS_INLINE vec<double> normalized(vec<double> x, row_statistics statistics
 MP_ALWAYS_INLINE vec<float> normalized_floats(const float* x, std::size_t n, row_statistics statistics) {
     return narrow(normalized(load_wide_or_fill(x, n, 0.0), statistics));
 }
-/// The same in float, to 1.5 ulp, for statistics with a factor of 1.
+/// Statistics as they are kept, and in double. Each operation is hidden from the compiler's algebra; the functions of
+/// float_arithmetic.hpp would be in the encoding of SSE here. Factors are powers of two.
+MP_ALWAYS_INLINE ops::normalization_statistics kept_statistics(const row_statistics& statistics) {
+    const double inverse = statistics.inverse;
+    const double factor = inverse < 0x1p-60 ? 0x1p-64 : inverse > 0x1p60 ? 0x1p64 : 1.0;
+    const double scaled = mp::detail::opt_barrier(statistics.center * factor);
+    const auto high = static_cast<float>(scaled);
+    const double tail = mp::detail::opt_barrier(scaled - static_cast<double>(mp::detail::opt_barrier(high)));
+    return {high, static_cast<float>(tail), static_cast<float>(mp::detail::opt_barrier(inverse / factor)),
+            static_cast<float>(factor)};
+}
+MP_ALWAYS_INLINE row_statistics statistics_of(const ops::normalization_statistics& kept) {
+    const auto factor = static_cast<double>(kept.factor);
+    row_statistics result;
+    result.center = mp::detail::opt_barrier(static_cast<double>(kept.center) + static_cast<double>(kept.center_tail));
+    result.center = mp::detail::opt_barrier(result.center / factor);
+    result.inverse = mp::detail::opt_barrier(static_cast<double>(kept.inverse) * factor);
+    return result;
+}
+/// x normalized in float, to 1.5 ulp, for statistics with a factor of 1.
 MP_ALWAYS_INLINE vec<float> normalized_floats(const float* x, std::size_t n,
                                               const ops::normalization_statistics& statistics) {
     const vec<float> distance = sub(sub(load_up_to(x, n), statistics.center), statistics.center_tail);
@@ -64,7 +83,7 @@ inline void normalize_rows(const normalized_rows<float>& in, const normalization
                 store_up_to(to + i, narrow(add(scaled, load_up_to(beta + i, n))), n);
             });
             if (statistics_of_rows != nullptr) {
-                statistics_of_rows[first + r] = static_cast<ops::normalization_statistics>(statistics);
+                statistics_of_rows[first + r] = kept_statistics(statistics);
             }
         }
     }
@@ -132,7 +151,7 @@ inline void normalize_rows_backward(const normalized_rows<float>& in,
         if (saved == nullptr) {
             find_statistics(in, first, height, of_rows);
         } else {
-            for (std::ptrdiff_t r = 0; r < height; ++r) of_rows[r] = row_statistics(saved[first + r]);
+            for (std::ptrdiff_t r = 0; r < height; ++r) of_rows[r] = statistics_of(saved[first + r]);
         }
         const auto whole_row = [&](std::ptrdiff_t r) MP_INLINED_LAMBDA {
             return room + r * static_cast<std::ptrdiff_t>(columns);
