@@ -18,7 +18,8 @@ MP_ALWAYS_INLINE void for_each_vector(std::size_t count, Function f) {
     for (; i + row_parts <= count; i += row_parts) {
         for (std::size_t v = 0; v < row_vectors; ++v) f(v, i + v * lanes, lanes);
     }
-    for (std::size_t v = 0; i < count; ++v, i += lanes) {
+    // Less than row_parts are left, which g++ 12 does not always know: it warned of the later iterations.
+    for (std::size_t v = 0; v < row_vectors && i < count; ++v, i += lanes) {
         f(v, i, count - i < lanes ? count - i : lanes);
     }
 }
