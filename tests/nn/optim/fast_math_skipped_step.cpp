@@ -60,6 +60,7 @@ void check_skipped_steps(const Options& options) {
     Optimizer disturbed({{"w", weights[0], gradient[0]}}, options);
     Optimizer undisturbed({{"w", weights[1], gradient[1]}}, options);
     mp::static_loss_scaler scaler({.initial_scale = 8.0F});
+    static_cast<void>(scaler.current_scale());  // as a backward pass does
     const auto fill = [&](std::vector<gradient_value>& values, int step) {
         for (std::size_t i = 0; i < count; ++i) {
             values[i] = static_cast<gradient_value>(
