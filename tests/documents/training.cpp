@@ -28,6 +28,7 @@ TEST_CASE("docs/training.md: a training step") {
     const auto y = mp::row_major(y_values, 2, 2);
 #include "training_1.inl"
     CHECK(y_values[3] == 2.5F);
+    CHECK(gradient_of_loss == 65536.0F);
     CHECK(weights[0] < 1.0F);
 }
 
