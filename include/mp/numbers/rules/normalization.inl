@@ -27,7 +27,8 @@ MP_ALWAYS_INLINE ops::normalization_statistics kept_statistics(const row_statist
 MP_ALWAYS_INLINE row_statistics statistics_of(const ops::normalization_statistics& kept) {
     const auto factor = static_cast<double>(kept.factor);
     row_statistics result;
-    result.center = mp::detail::opt_barrier(static_cast<double>(kept.center) + static_cast<double>(kept.center_tail));
+    result.center =
+        mp::detail::opt_barrier(static_cast<double>(kept.center) + static_cast<double>(kept.center_tail));
     result.center = mp::detail::opt_barrier(result.center / factor);
     result.inverse = mp::detail::opt_barrier(static_cast<double>(kept.inverse) * factor);
     return result;
