@@ -151,7 +151,7 @@ constexpr output_operand<std::span<Element>, true> in_out(std::span<Element, Ext
 
 /// Marks an argument of an op as an array that no policy casts and that does not decide the precision: one that is
 /// added to sums in float, not multiplied, such as the mask of an attention. The kernel receives it with const
-/// elements of its own type.
+/// elements, of the type that they have.
 template <class View>
 constexpr uncast_operand<View> uncast(View view) {
     return {view};

@@ -177,7 +177,7 @@ struct scaled_dot_product_attention_op {
 ///
 /// A mask of -infinity takes a key out, and so does options.causal for keys behind the query; their scores
 /// have no influence, NaN or not. A query that sees no key gets zeros: sequences are filled up with such
-/// rows, whose output nobody reads, and NaN there would spoil the gradients of all weights. The max of their
+/// rows, whose output is not used, and NaN there would spoil the gradients of all weights. The max of their
 /// statistics is -infinity. The values v of keys that are taken out may still be multiplied by zero, so keep them
 /// finite. NaN in the scores that a query sees makes its row NaN, and so does +infinity, or -infinity in all
 /// of them, to which they overflow.
@@ -372,7 +372,7 @@ struct scaled_dot_product_attention_backward_op {
 /// Shapes: q, k, v, mask and options are those of scaled_dot_product_attention(); dy is like y, dq like q, dk
 /// like k, dv like v. Any of dq, dk and dv may be mp::ops::absent. statistics are what the forward pass saved,
 /// or empty; saved ones spare two passes, and their rounding to float changes the probabilities by at most
-/// 2^-24 relatively, however large the scores are. The gradients of queries that see no key, and of keys that nobody
+/// 2^-24 relatively, however large the scores are. The gradients of queries that see no key, and of keys that no query
 /// sees, are zero.
 ///
 /// Probabilities and g stay in float, unlike on tensor cores; sums are in float, and each element of a

@@ -62,13 +62,13 @@ void check_indices(std::string_view function, const cpu& /*exec*/, const named_o
     }
 }
 
-/// Row `to` of y = row `from` of the table, rounded once where the formats differ; then `room` is for a row
+/// Row `to` of y = row `from` of the table, rounded once where the formats differ; then `scratch` is for a row
 /// of floats (or doubles).
 template <class Table, class Y, class Real>
 void copy_row(matrix_view<const Table> table, std::ptrdiff_t from, matrix_view<Y> y, std::ptrdiff_t to,
-              Real* room) {
+              Real* scratch) {
     if constexpr (!std::same_as<Table, Y>) {
-        put_row(floats_of_row(table, from, room), y, to);
+        put_row(floats_of_row(table, from, scratch), y, to);
     } else if (y.columns > 0 && table.column_stride() == 1 && y.column_stride() == 1) {
         std::memcpy(y.data + to * y.row_stride(), table.data + from * table.row_stride(),
                     static_cast<std::size_t>(y.columns) * sizeof(Y));
@@ -122,9 +122,10 @@ void gather_rows(table_rows, const cpu& exec, matrix_view<const Table> table, st
     thread_buffers<arithmetic_type<Table, Y>> buffers(
         exec, std::same_as<Table, Y> ? 0 : static_cast<std::size_t>(y.columns));
     parallel_arithmetic(exec, indices.size(), grain, [&](std::size_t begin, std::size_t end) {
-        auto* const room = buffers.take();
+        auto* const scratch = buffers.take();
         for (std::size_t i = begin; i < end; ++i) {
-            copy_row(table, static_cast<std::ptrdiff_t>(indices[i]), y, static_cast<std::ptrdiff_t>(i), room);
+            copy_row(table, static_cast<std::ptrdiff_t>(indices[i]), y, static_cast<std::ptrdiff_t>(i),
+                     scratch);
         }
     });
 }
@@ -176,28 +177,28 @@ void add_rows(table_rows, const cpu& exec, std::span<const Index> indices, matri
     thread_buffers<real> buffers(exec, 3 * columns);
     parallel_arithmetic(
         exec, rows, 1 + 16384 / (std::max<std::size_t>)(work, 1), [&](std::size_t begin, std::size_t end) {
-            real* const room = buffers.take();
+            real* const scratch = buffers.take();
             for (std::size_t i = begin; i < end; ++i) {
                 const auto row = static_cast<std::ptrdiff_t>(i);
                 const std::size_t first = chosen.starts[i];
                 const std::size_t last = row == padding ? first : chosen.starts[i + 1];
                 if (adds && first == last) continue;
-                real* const sums = adds ? room + columns : row_target(dtable, row, room + columns);
+                real* const sums = adds ? scratch + columns : row_target(dtable, row, scratch + columns);
                 std::fill_n(sums, columns, real{0});
                 if (last - first <= 2) {  // rounded once anyway
                     for (std::size_t n = first; n < last; ++n) {
                         map_floats<sum_function>(isa, columns, sums, sums,
-                                                 floats_of_row(dy, chosen.occurrences[n], room));
+                                                 floats_of_row(dy, chosen.occurrences[n], scratch));
                     }
                 } else {
-                    row_sum<real> sum(sums, room + 2 * columns, columns);
+                    row_sum<real> sum(sums, scratch + 2 * columns, columns);
                     for (std::size_t n = first; n < last; ++n) {
-                        sum.add(floats_of_row(dy, chosen.occurrences[n], room));
+                        sum.add(floats_of_row(dy, chosen.occurrences[n], scratch));
                     }
                     sum.round();
                 }
                 if (adds) {
-                    const real* const old = floats_of_row(matrix_view<const Written>(dtable), row, room);
+                    const real* const old = floats_of_row(matrix_view<const Written>(dtable), row, scratch);
                     map_floats<sum_function>(isa, columns, sums, sums, old);
                 }
                 put_row(sums, dtable, row);

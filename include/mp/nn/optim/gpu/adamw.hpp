@@ -25,8 +25,8 @@ namespace mp { inline namespace MP_ISA_NAMESPACE {
 /// and then by the clip factor, each product rounded to float, and writes master copy, state and weights.
 /// With half weights and gradients, float masters and state these are 28 bytes an element.
 ///
-/// If the report has found an infinity, a NaN or a gradient above its limit, nothing is written and the step does not count. Nothing waits,
-/// nothing is allocated, and everything may be captured into a graph: the learning rate is that in device
+/// If the report has found an infinity, a NaN or a gradient above its limit, nothing is written and the step does
+/// not count. Nothing waits, nothing is allocated, and everything may be captured into a graph: the learning rate is that in device
 /// memory, the other options are copied into the launches.
 ///
 ///     mp::check_gradients(stream, parameters, scale.data());
