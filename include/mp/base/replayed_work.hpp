@@ -20,9 +20,10 @@ public:
     virtual void after_replay() = 0;
 
     /// While it lives, collects the objects that enqueue work from its thread. Recorders end in reverse order.
-    class recorder {
+    class [[nodiscard]] recorder {
     public:
-        explicit recorder(std::vector<replayed_work*>& list) noexcept : list_(list), outer_(innermost()) {
+        [[nodiscard]] explicit recorder(std::vector<replayed_work*>& list) noexcept
+            : list_(list), outer_(innermost()) {
             innermost() = this;
         }
         recorder(const recorder&) = delete;
