@@ -253,7 +253,7 @@ void check_refused_counts(const Executor& exec) {
     const auto step = [&](bool both) {
         mp::training_iteration iteration(scaler, host);
         for (std::size_t i = 0; i < (both ? 2 : 1); ++i) {
-            for (half& value : host_model.matrices.parameters()[i].gradient) value = half(0.5F);
+            for (half& value : of_host[i].gradient) value = half(0.5F);
         }
         static_cast<void>(iteration.finish());
     };

@@ -194,6 +194,20 @@ TEST_CASE("a rank without gradients goes with the others") {
     CHECK(made.applied == 1);
 }
 
+TEST_CASE("a rank steps with gradients of which another one has scaled the loss") {
+    std::vector<int> steps(2);
+    as_ranks(2, [&](int rank, thread_reducer& reducer) {
+        mp::dynamic_loss_scaler scaler({.initial_scale = 1024.0F});
+        scaler.set_reducer(reducer);
+        const float loss = rank == 1 ? scaler.scale(1.0F) : 1024.0F;
+        plain_optimizer optimizer{{loss}};
+        scaler.step(optimizer);
+        scaler.update();
+        steps[static_cast<std::size_t>(rank)] = optimizer.steps;
+    });
+    CHECK(steps == std::vector<int>{1, 1});
+}
+
 TEST_CASE("if no rank has gradients, nothing is learnt") {
     const decision made = after_one({content::none, content::none, content::none});
     CHECK(made.stepped == std::vector<bool>{false});

@@ -21,9 +21,11 @@ static void use_rooms(std::ostream& text) {
     mp::convert(mp::cpu{}, from, to);
     text << to[1] << ' ' << mp::ulp_distance(to[1], 0.1) << ' ';
 
-    std::vector<Value> gradient = {Value(0.5F), Value(-0.25F), Value(0.0F), Value(1.0F)};
-    mp::sgd<Value> optimizer({{"weight", to, gradient}}, {.learning_rate = 0.5});
     mp::dynamic_loss_scaler scaler({.initial_scale = 2.0F});
+    const float scale = scaler.current_scale();
+    std::vector<Value> gradient = {Value(0.25F * scale), Value(-0.125F * scale), Value(0.0F),
+                                   Value(0.5F * scale)};
+    mp::sgd<Value> optimizer({{"weight", to, gradient}}, {.learning_rate = 0.5});
     scaler.step(optimizer);
     scaler.update();
     text << to[0] << ' ' << to[3] << ';';

@@ -232,7 +232,7 @@ TEST_CASE("a gradient that is written again after it was sent is an error on all
     CHECK(refused == 3);
 }
 
-TEST_CASE("a gradient that is changed by hand after it was sent is found where that is looked for") {
+TEST_CASE("a gradient that one rank changes by hand after it was sent is found on all ranks") {
     for (const auto wire : {mp::wire_format::as_stored, mp::wire_format::bfloat16}) {
         mp::run_loopback(2, [&](auto& self) {
             chain net(self.rank());
@@ -244,7 +244,7 @@ TEST_CASE("a gradient that is changed by hand after it was sent is found where t
                     net.backward<mp::autocast::off>(1);
                 }
                 const auto last = net.store.parameters().back();
-                if (step == 2) last.gradient[0] += 1.0F;
+                if (step == 2 && self.rank() == 1) last.gradient[0] += 1.0F;
                 const std::string message = thrown<mp::state_error>([&] { reduction.finish(); });
                 CHECK(holds(message, "was changed after it had been sent") == (step == 2));
             }
