@@ -36,6 +36,13 @@ TEST_CASE("a parameter that is not used stays where it is, and masters follow we
     }
 }
 
+TEST_CASE("gradients are too large by the learning rates that the device reads") {
+    gpu_test::real_device device;
+    for (const bool captured : {false, true}) {
+        gpu_test::training_step::check_limits(device.exec(), captured);
+    }
+}
+
 TEST_CASE("a graph is updated where its launches are the same, and made anew where they are not") {
     gpu_test::real_device device;
     const mp::cuda_stream stream = device.exec();

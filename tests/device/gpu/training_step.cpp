@@ -50,6 +50,13 @@ TEST_CASE("a parameter that is not used stays where it is, and masters follow we
     }
 }
 
+TEST_CASE("gradients are too large by the learning rates that the device reads") {
+    for (const bool captured : {false, true}) {
+        mp::simt::launch_recorder recorder;
+        gpu_test::training_step::check_limits(simulated{.recorder = &recorder}, captured);
+    }
+}
+
 TEST_CASE("dropout drops other elements when the number in memory is another one") {
     mp::simt::launch_recorder recorder;
     const simulated exec{.recorder = &recorder};

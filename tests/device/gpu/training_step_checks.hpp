@@ -269,6 +269,86 @@ void check_refused_counts(const Executor& exec) {
     CHECK(same_bits<half>(mp::host_copy(exec, device_model.matrices.weights()), before));
 }
 
+/// A gradient that is too large for a step at one learning rate and not at another, which the device reads, captured or
+/// not, or which was loaded: the host decides alike.
+template <class Executor>
+void check_limits(const Executor& exec, bool captured) {
+    // Half of the range is 32752; the second group with its larger rate comes to it first.
+    const std::vector<mp::sgd_options> groups = {{.learning_rate = 0.25}, {.learning_rate = 0.5}};
+    const auto build = [](mp::parameter_store<half>& store, const auto& on) {
+        store.add_vector("first", 70, mp::initializers::ones());
+        store.add_vector("second", 70, mp::initializers::ones(), {.group = 1});
+        store.build(on, 1);
+    };
+    mp::parameter_store<half> host, device;
+    build(host, mp::cpu{});
+    build(device, exec);
+    mp::sgd<half, half, half, half> of_host(host.parameters(), groups);
+    mp::gpu_sgd<Executor, half, half, half, half> of_device(exec, device.parameters(exec), groups);
+    const mp::static_policy unscaled{.initial_scale = 1.0F};
+    mp::static_loss_scaler host_scaler(unscaled);
+    mp::gpu_loss_scaler scaler(exec, unscaled);
+    mp::step_inputs<Executor> inputs(exec);
+    const auto rate = inputs.template add<double>(1);
+    inputs.build();
+    const auto step = [&](double factor, bool clips, bool is_skipped, const auto& run) {
+        CAPTURE(factor);
+        CAPTURE(clips);
+        std::fill(host.gradients().begin(), host.gradients().end(), half(0.5F));
+        host.parameters()[1].gradient[33] = half(20000.0F);
+        mp::detail::executor_memory<Executor>::copy_to_device(
+            exec, device.gradients().data(), host.gradients().data(), host.gradients().size_bytes());
+        inputs.host(rate)[0] = factor;
+        inputs.send();
+        of_host.set_learning_rate_factor(factor);
+        if (clips) {
+            host_scaler.unscale(of_host);
+            of_host.clip_gradient_norm(1000.0);
+        }
+        const mp::step_status status = host_scaler.step(of_host).status;
+        host_scaler.update();
+        run([&] {
+            if (clips) scaler.clip_gradient_norm(of_device, 1000.0);
+            scaler.step(of_device);
+            scaler.update();
+        });
+        CHECK((status == mp::step_status::skipped_too_large) == is_skipped);
+        CHECK(scaler.state().events().back().skipped == (is_skipped ? 1U : 0U));
+        CHECK(same_bits_on<half>(exec, device.weights(), host.weights()));
+    };
+    const auto at_once = [](const auto& body) { body(); };
+    of_device.set_learning_rate_factor(inputs.device(rate).data());
+    for (const bool clips : {false, true}) {
+        mp::replayed_step<Executor> replayed(exec);
+        const auto run = [&](const auto& body) { captured ? replayed.run(body) : body(); };
+        for (const double factor : {1.0, 0.25, 4.0, 0.5, 4.0}) step(factor, clips, !clips && factor > 3, run);
+    }
+    of_device.set_learning_rate_factor(nullptr);
+    const test_folder folder;
+    for (const double factor : {4.0, 0.25}) {
+        of_host.set_learning_rate_factor(factor);
+        mp::save_checkpoint(folder.file("host"), [&](auto& visit) { visit("it", of_host); });
+        mp::load_checkpoint(folder.file("host"), [&](auto& visit) { visit("it", of_device); });
+        step(factor, false, factor > 3, at_once);
+    }
+
+    // On a device all parameters have the smallest bound of the groups, 16376 at a rate of 2.
+    of_device.set_learning_rate_factor(inputs.device(rate).data());
+    inputs.host(rate)[0] = 4.0;
+    inputs.send();
+    std::fill(host.gradients().begin(), host.gradients().end(), half(0.5F));
+    for (const float large : {16000.0F, 20000.0F}) {
+        host.parameters()[0].gradient[7] = half(large);
+        mp::detail::executor_memory<Executor>::copy_to_device(
+            exec, device.gradients().data(), host.gradients().data(), host.gradients().size_bytes());
+        scaler.step(of_device);
+        scaler.update();
+        const mp::scale_event event = scaler.state().events().back();
+        CHECK(event.skipped == (large > 16376.0F ? 1U : 0U));
+        if (event.skipped == 1) CHECK(event.parameter == 0);
+    }
+}
+
 /// Masters follow weights that were written between steps, captured ones as well, as on the CPU.
 template <class Executor>
 void check_written_weights(const Executor& exec, bool captured) {
@@ -334,7 +414,7 @@ void check_written_without_masters(const Executor& exec, mp::weight_update how) 
         check();
         const bool all = number == 3;
         const std::span<bfloat16> to = all ? host.replace_weights() : host.mutable_weights();
-        // Larger ones, smaller ones and zeros beside every kind of rest.
+        // Larger ones, smaller ones and zeros beside remainders of all kinds.
         for (std::size_t i = 0; i < 300; ++i)
             to[3 * i] = bfloat16(i % 3 == 0 ? 0.0F : i % 3 == 1 ? 1e-6F : 3.0F);
         const std::span<bfloat16> on_gpu = all ? device.replace_weights() : device.mutable_weights();

@@ -214,8 +214,9 @@ static_assert(offsetof(device_gradient_report, excess) == offsetof(device_gradie
 }  // namespace detail
 
 /// Makes the reports of all ranks the report on all gradients, in device memory and in the order of the
-/// stream: counts become their sums, the largest magnitude and excess the largest of all. Nothing waits on the host, and
-/// it may be captured into a graph. `first` stays: it is the place on this rank, if there is one.
+/// stream: counts become their sums, the largest magnitude and excess the largest of all. Nothing waits on
+/// the host, and it may be captured into a graph. `first` stays: it is the place on this rank, if there is
+/// one.
 ///
 /// Call it on every rank once an iteration, after the last unscale_and_check and convert_and_observe and
 /// before what looks at `skips`; a second time would add up what is added up already. Ranks without gradients

@@ -243,8 +243,9 @@ namespace mp::ops { inline namespace MP_ISA_NAMESPACE {
 /// Every output of every op takes it, on every executor. The result is added in float (in double to a sum of
 /// doubles) and the sum rounded once to the format of its memory; in a region of low precision the result is
 /// not rounded to that on the way, whether it is added or replaces, so that all terms are treated alike. (A plain
-/// view receives the result of the op in that region, which is rounded to the low precision, as in PyTorch.) Where the op is no product, it takes
-/// memory for the result, from the executor's workspace where there is one (on a GPU there must be one).
+/// view receives the result of the op in that region, which is rounded to the low precision, as in PyTorch.)
+/// Where the op is no product, it takes memory for the result, from the executor's workspace where there is
+/// one (on a GPU there must be one).
 template <class Element>
 constexpr autocast::sum_operand<matrix_view<Element>> add_to(matrix_view<Element> view, bool adds = true) {
     return autocast::add_to(view, adds);

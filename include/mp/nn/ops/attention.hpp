@@ -185,11 +185,12 @@ struct scaled_dot_product_attention_op {
 /// Policy decides the precision: by default the calling thread's autocast region, else a policy type such as
 /// mp::autocast::fp16. Under a low precision q, k and v are rounded to it, and so is y. The mask is
 /// not: it is added to the scores, which are sums in float, and would lose their differences (PyTorch casts it).
-/// The softmax is in float, with the largest score subtracted. The exponentials, from 0 to 1, are then rounded to the format of v, as kernels on tensor
-/// cores do, and multiplied by v with sums in float; the product with the reciprocal of the sum of the
-/// unrounded exponentials is rounded to y. So the error is about u max |v| of the keys, u being the unit
-/// roundoff of the format of v, and that of the scores: a relative error in an exponential is the absolute
-/// error of its score. The results do not depend on the number of threads.
+/// The softmax is in float, with the largest score subtracted. The exponentials, from 0 to 1, are then
+/// rounded to the format of v, as kernels on tensor cores do, and multiplied by v with sums in float; the
+/// product with the reciprocal of the sum of the unrounded exponentials is rounded to y. So the error is
+/// about u max |v| of the keys, u being the unit roundoff of the format of v, and that of the scores: a
+/// relative error in an exponential is the absolute error of its score. The results do not depend on the
+/// number of threads.
 ///
 /// Memory: each thread holds the scores of 64 queries of one head, in float and in the format of v.
 ///

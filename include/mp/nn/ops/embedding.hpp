@@ -309,9 +309,9 @@ struct embedding_backward_op {
 /// it is written. Where it is add_to() of what is there, rows of no index are not touched. Sums are in pairs of
 /// floats, 48 bits, in the order of the indices, rounded to float and from there to the format of dtable: n terms
 /// have an error of half a unit in the last place and n 2^-45 times the sum of the magnitudes. They do not depend
-/// on the number of threads. Words that occur in every sentence keep their small gradients. Takes memory for one integer
-/// for each index and two for each row of the table. Errors are those of embedding(), and a padding_index
-/// that is no row of dtable; dtable is then unchanged.
+/// on the number of threads. Words that occur in every sentence keep their small gradients. Takes memory for
+/// one integer for each index and two for each row of the table. Errors are those of embedding(), and a
+/// padding_index that is no row of dtable; dtable is then unchanged.
 ///
 /// On a GPU (<mp/nn/ops/embedding/gpu.hpp>) dtable has the same bits: indices are sorted on the device, in the
 /// executor's workspace of embedding_backward_workspace(indices.size()) bytes, and rows are summed in the

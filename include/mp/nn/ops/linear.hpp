@@ -331,7 +331,8 @@ struct linear_backward_op {
 /// Each gradient is written in the format of its memory, or of the low precision that Policy computes in,
 /// rounded once from a float sum (for db, one in double and then to float): values too small for the format
 /// become zero, as they do on a tensor core, unless the loss is scaled. Any of them may be mp::ops::add_to()
-/// of what is there, and is then not rounded to the low precision on the way. Precision, threads and errors are as in linear().
+/// of what is there, and is then not rounded to the low precision on the way. Precision, threads and errors
+/// are as in linear().
 template <class Policy = autocast::by_region, executor Executor = cpu, element X, matrix_argument W,
           element DY, class DX, class DW, class DB>
 void linear_backward(const Executor& exec, matrix_view<X> x, const W& w, matrix_view<DY> dy, DX&& dx, DW&& dw,

@@ -23,8 +23,7 @@ namespace mp::ops { inline namespace MP_ISA_NAMESPACE {
 
 struct normalization_options {
     /// Added to the variance or the mean square; finite and not negative. Rounded to float unless x is of
-    /// doubles. With 0 a constant row (in rms_norm
-    /// a row of zeros) gives NaN.
+    /// doubles. With 0 a constant row (in rms_norm a row of zeros) gives NaN.
     double epsilon = 1e-5;
 };
 

@@ -286,8 +286,8 @@ struct softmax_cross_entropy_backward_op {
 /// is not finite and positive; dlogits is then unchanged.
 ///
 /// On a GPU, with p = softmax(logits), the error is 2^-21 p weight scale / batch, and for the column of the
-/// label 2^-21 weight scale / batch, or 2^-15 of itself where it is the largest one, if that is less. Labels lie in device memory, too, and cannot be checked: a row whose
-/// label is no column is all NaN.
+/// label 2^-21 weight scale / batch, or 2^-15 of itself where it is the largest one, if that is less. Labels
+/// lie in device memory, too, and cannot be checked: a row whose label is no column is all NaN.
 template <class Policy = autocast::by_region, executor Executor = cpu, element Logit,
           detail::contiguous Labels, matrix_result Gradient>
 void softmax_cross_entropy_backward(const Executor& exec, matrix_view<Logit> logits, const Labels& labels,

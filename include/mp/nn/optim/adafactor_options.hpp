@@ -13,8 +13,8 @@
 
 namespace mp {
 
-/// Options of mp::adafactor, with the values of Shazeer and Stern (2018). Under a scaler, a step by a gradient whose square
-/// is beyond half of the range of float is skipped.
+/// Options of mp::adafactor, with the values of Shazeer and Stern (2018). Under a scaler, a step by a
+/// gradient whose square is beyond half of the range of float is skipped.
 struct adafactor_options {
     /// Finite and not negative. With relative_step the most that a step is relative to the weights, which after
     /// 1 / learning_rate^2 updates is 1 / sqrt(t); else what it always is.
@@ -81,7 +81,8 @@ struct optimizer_traits<adafactor_options> {
     }
     static double largest_rate_factor(const adafactor_options& /*options*/) { return 1.0; }
     /// Half of the range is for the roundings of means whose beta approaches 1.
-    static gradient_limits limits(const adafactor_options& /*options*/, double largest_state) {
+    static gradient_limits limits(const adafactor_options& /*options*/, double largest_state,
+                                  double /*largest_step*/) {
         return {.state = double_sqrt(double_multiply(largest_state, 0.5))};
     }
 };

@@ -25,8 +25,7 @@ struct adamw_options {
     double learning_rate = 1e-3;  ///< finite and not negative, also over 1 - beta1 and times weight_decay
     double beta1 = 0.9;           ///< in [0, 1): how slowly the mean of the gradients moves
     double beta2 = 0.999;         ///< in [0, 1): how slowly the mean of their squares moves
-    double epsilon =
-        1e-8;  ///< finite and not negative, 0 counts as 2^-64; added to the root of the mean square
+    double epsilon = 1e-8;  ///< finite and not negative, 0 for 2^-64; added to the root of the mean square
     double weight_decay =
         1e-2;  ///< finite and not negative; this times the learning rate is the fraction that
                ///< every weight loses in a step
@@ -130,7 +129,8 @@ struct optimizer_traits<adamw_options> {
     static double largest_rate_factor(const adamw_options& options) {
         return mp::detail::largest_rate_factor(options);
     }
-    static gradient_limits limits(const adamw_options& options, double largest_state) {
+    static gradient_limits limits(const adamw_options& options, double largest_state,
+                                  double /*largest_step*/) {
         const double square =
             largest_in_mean(largest_state, options.beta2, double_subtract(1.0, options.beta2));
         const double root = double_sqrt(square);

@@ -9,6 +9,7 @@
 #include <mp/nn/optim/block_moments.hpp>
 #include <mp/nn/optim/optimizer_traits.hpp>
 #include <mp/nn/optim/option_checks.hpp>
+#include <mp/nn/scaling/largest_gradient.hpp>
 #include <mp/numbers/format/basic_float.hpp>
 #include <mp/numbers/format/float_arithmetic.hpp>
 #include <mp/numbers/simd/floating_point_modes.hpp>
@@ -62,26 +63,20 @@ void require_moments(std::string_view function, const std::string& name, std::sp
     return double_divide(double_multiply(largest, kept), weight);
 }
 
-/// Limits of optimizers whose traits have `static gradient_limits limits(const Options&, double largest_state)`;
-/// others have none.
-template <class Options>
-[[nodiscard]] gradient_limits gradient_limits_of(const Options& options, double largest_state) {
-    if constexpr (requires { optimizer_traits<Options>::limits(options, largest_state); }) {
-        return in_default_modes([&] { return optimizer_traits<Options>::limits(options, largest_state); });
+/// Limits of optimizers whose traits have
+/// `static gradient_limits limits(const Options&, double largest_state, double largest_step)`; others have none.
+/// A step moves a weight by at most half of the largest one, so that a weight of up to the other half stays finite.
+template <class Weight, class Master, class State, class Options>
+[[nodiscard]] gradient_limits gradient_limits_of(const Options& options) {
+    constexpr double largest_weight = (std::min)(largest_stored<Weight>(), largest_stored<Master>());
+    constexpr double largest_step = 0.5 * largest_weight;
+    if constexpr (requires { optimizer_traits<Options>::limits(options, largest_weight, largest_step); }) {
+        return in_default_modes([&] {
+            return optimizer_traits<Options>::limits(options, largest_stored<State>(), largest_step);
+        });
     } else {
         return {};
     }
-}
-
-/// Bits of the largest gradient within the limits. A weight of at most half of the largest one then remains finite.
-[[nodiscard]] inline std::uint32_t largest_gradient_bits(const gradient_limits& limits, double learning_rate,
-                                                         double largest_weight) noexcept {
-    const double step = double_multiply(double_multiply(largest_weight, 0.5), limits.step);
-    double bound = (std::min)(limits.state, largest_float_as_double);
-    if (double_multiply(bound, learning_rate) > step) bound = double_divide(step, learning_rate);
-    const auto nearest = static_cast<float>(bound);
-    const auto bits = bit_cast<std::uint32_t>(nearest);
-    return static_cast<double>(nearest) > bound ? bits - 1 : bits;
 }
 
 }}  // namespace mp::detail

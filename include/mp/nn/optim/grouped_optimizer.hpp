@@ -280,8 +280,7 @@ private:
     /// Limits of the learning rate and of gradients in a group, by its options.
     void set_limits(std::size_t group) {
         base::limit_learning_rate(traits::largest_rate_factor(options_[group]), group);
-        base::limit_gradients(detail::gradient_limits_of(options_[group], detail::largest_stored<State>()),
-                              group);
+        base::limit_gradients(detail::gradient_limits_of<Weight, Master, State>(options_[group]), group);
     }
 
     void update(float inverse_scale) { static_cast<Derived&>(*this).update(inverse_scale); }

@@ -20,14 +20,13 @@
 namespace mp {
 
 /// Options of mp::lamb, with the words and defaults of Apex's FusedLAMB. They are multiplied by as floats, see
-/// mp::adamw_options. For max_grad_norm there is clip_gradient_norm. Under a scaler, a step by a gradient whose square is
-/// beyond the range of the state is skipped.
+/// mp::adamw_options. For max_grad_norm there is clip_gradient_norm. Under a scaler, a step by a gradient
+/// whose square is beyond the range of the state is skipped.
 struct lamb_options {
     double learning_rate = 1e-3;  ///< finite and not negative, also over 1 - beta1 and times weight_decay
     double beta1 = 0.9;           ///< in [0, 1): how slowly the mean of the gradients moves
     double beta2 = 0.999;         ///< in [0, 1): how slowly the mean of their squares moves
-    double epsilon =
-        1e-6;  ///< finite and not negative, 0 counts as 2^-64; added to the root of the mean square
+    double epsilon = 1e-6;  ///< finite and not negative, 0 for 2^-64; added to the root of the mean square
     double weight_decay = 1e-2;   ///< finite and not negative; this times the weight is part of the update
     bool bias_correction = true;  ///< divides the means by 1 - beta^t
     bool adam_w_mode = true;      ///< false: weight_decay times the weight is added to the gradient instead
@@ -74,8 +73,9 @@ struct optimizer_traits<lamb_options> {
     static double largest_rate_factor(const lamb_options& options) {
         return mp::detail::largest_rate_factor(adamw_of(options));
     }
-    static gradient_limits limits(const lamb_options& options, double largest_state) {
-        gradient_limits result = optimizer_traits<adamw_options>::limits(adamw_of(options), largest_state);
+    static gradient_limits limits(const lamb_options& options, double largest_state, double largest_step) {
+        gradient_limits result =
+            optimizer_traits<adamw_options>::limits(adamw_of(options), largest_state, largest_step);
         const double sum = largest_in_mean(largest_state, options.beta1, 1.0);
         if (!options.grad_averaging) result.state = (std::min)(result.state, sum);
         return result;

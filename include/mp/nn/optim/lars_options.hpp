@@ -81,9 +81,9 @@ struct optimizer_traits<lars_options> {
     }
     static double largest_rate_factor(const lars_options& /*options*/) { return 1.0; }
     /// A trust ratio bounds the step by the norm of the weights; half of the range is for the decay.
-    static gradient_limits limits(const lars_options& options, double largest_state) {
+    static gradient_limits limits(const lars_options& options, double largest_state, double largest_step) {
         if (options.layer_adaptation) return {.state = double_multiply(largest_float_as_double, 0.5)};
-        return optimizer_traits<sgd_options>::limits(sgd_of(options), largest_state);
+        return optimizer_traits<sgd_options>::limits(sgd_of(options), largest_state, largest_step);
     }
 
     MP_HOST_DEVICE static coefficients coefficients_of(const lars_options& options, double learning_rate,

@@ -61,7 +61,8 @@ struct optimizer_traits<lion_options> {
     static double largest_rate_factor(const lion_options& options) {
         return (std::max)(1.0, options.weight_decay);
     }
-    static gradient_limits limits(const lion_options& options, double largest_state) {
+    static gradient_limits limits(const lion_options& options, double largest_state,
+                                  double /*largest_step*/) {
         return {.state = largest_in_mean(largest_state, options.beta2, double_subtract(1.0, options.beta2))};
     }
     static void check(std::string_view function, const lion_options& options) {

@@ -269,13 +269,6 @@ protected:
         limits_.resize((std::max)(limits_.size(), group + 1));
         limits_[group] = limits;
     }
-    [[nodiscard]] const detail::gradient_limits& limits_of_gradients(std::size_t group) const {
-        return limits_[group];
-    }
-
-    /// The largest number that weights and masters have.
-    static constexpr double largest_weight =
-        (std::min)(detail::largest_stored<Weight>(), detail::largest_stored<Master>());
 
     /// Checks the state and the argument of a fused step.
     void require_fused_step(std::string_view function, float inverse_scale) const {
@@ -311,10 +304,8 @@ private:
     [[nodiscard]] std::uint32_t limit_of(std::size_t index) const {
         const std::size_t group = parameters_[index].group;
         if (group >= limits_.size()) return detail::no_check_limit;
-        return detail::largest_gradient_bits(limits_[group], rates_[group], largest_weight);
+        return detail::largest_gradient_bits(limits_[group], rates_[group]);
     }
-
-    std::vector<detail::gradient_limits> limits_;  // of each group
 
     /// Has the unscaled gradients in unscaled_spans_.
     void copy_gradients() {
@@ -344,6 +335,8 @@ private:
                             "the loss scaler first (without loss scaling: unscale_gradients(1))"));
         }
     }
+
+    std::vector<detail::gradient_limits> limits_;  // of each group
 };
 
 }}  // namespace mp

@@ -19,7 +19,7 @@ namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 /// - `static void check(function, options)`, which throws argument_error for options out of range;
 /// - `static double largest_rate_factor(options)`: by what an update multiplies the learning rate at most;
 /// - `static coefficients coefficients_of(options, learning_rate, update)` of update number 1, 2 ...;
-/// - `static gradient_limits limits(options, largest_state)`, see gradient_limits.hpp;
+/// - `static gradient_limits limits(options, largest_state, largest_step)`, see gradient_limits.hpp;
 ///
 /// where states are means that begin at zero, with
 /// - `static double bias(options, state, update)`: what such a mean is too small by after an update, 1 - beta^update;
@@ -33,12 +33,6 @@ namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 /// - `static coefficients with_trust_ratio(coefficients, learning_rate, ratio)`.
 template <class Options>
 struct optimizer_traits;
-
-/// Largest magnitudes of gradients by which an update leaves finite states and weights.
-struct gradient_limits {
-    double state = 0x1.fffffep127;  ///< by the states and the arithmetic in float
-    double step = 0x1p1000;  ///< times the learning rate: as a fraction of the change that a weight can take
-};
 
 /// Whether states are kept divided by their bias: in formats that round much. There a mean stops on its way to a constant
 /// where a step of it is less than half the spacing, which for the mean of squares is at half its way in bfloat16 with

@@ -23,8 +23,8 @@ namespace mp {
 
 /// Options of mp::sgd, with the defaults of torch.optim.SGD. They are multiplied by as floats, and have to be
 /// what is said here as floats as well: a momentum of 1 - 2^-25 is refused, since it would be 1.
-/// Under a scaler, a step by a gradient is skipped if the momentum would leave the range of the state under such gradients,
-/// or a weight would move by more than half of its range.
+/// Under a scaler, a step by a gradient is skipped if the momentum would leave the range of the state under
+/// such gradients, or a weight would move by more than half of its range.
 struct sgd_options {
     double learning_rate = 1e-3;  ///< finite and not negative
     double momentum = 0.0;        ///< in [0, 1); 0 keeps no momentum state
@@ -106,9 +106,9 @@ struct optimizer_traits<sgd_options> {
         return mp::detail::largest_rate_factor(options);
     }
     /// One gradient moves a weight by learning_rate / (1 - momentum) of itself over all steps.
-    static gradient_limits limits(const sgd_options& options, double largest_state) {
+    static gradient_limits limits(const sgd_options& options, double largest_state, double largest_step) {
         gradient_limits result;
-        result.step = double_subtract(1.0, options.momentum);
+        result.step = double_multiply(largest_step, double_subtract(1.0, options.momentum));
         if (options.momentum > 0.0) result.state = largest_in_mean(largest_state, options.momentum, 1.0);
         if (options.weight_decay > 0.0) result.state = double_multiply(result.state, 0.5);
         return result;

@@ -403,8 +403,8 @@ private:
         return enabled_ ? detail::scale_as_float(state_.scale) : 1.0F;
     }
 
-    /// Throws where unscaling would divide gradients that nothing can have multiplied. Where ranks decide together, another
-    /// one may have asked: a stage of a pipeline gets gradients that are scaled.
+    /// Throws where unscaling would divide gradients that nothing can have multiplied. Where ranks decide
+    /// together, another one may have asked: a stage of a pipeline gets gradients that are scaled.
     void require_asked(const char* function) const {
         if (!enabled_ || has_been_asked_ || reducer_ || detail::same_value(present_scale(), 1.0F)) return;
         detail::throw_error(state_error(std::string(function) + ": the scale is " +

@@ -17,7 +17,8 @@
 
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
-/// Throws argument_error for tensors "state.<i>.<name>" of other parameters than the first `count`, or of unknown names.
+/// Throws argument_error for tensors "state.<i>.<name>" of other parameters than the first `count`, or of
+/// unknown names.
 template <bool IsAdam, class TensorFile>
 void require_known_states(std::string_view function, const TensorFile& file, std::size_t count) {
     constexpr std::string_view begin = "state.";
@@ -53,8 +54,8 @@ namespace mp { inline namespace MP_ISA_NAMESPACE {
 /// Takes over the state of an optimizer of PyTorch, whose tensors lie in a file under "state.<i>.<name>", where
 /// i is the number of the parameter here and in torch's state_dict(): exp_avg, exp_avg_sq and step of AdamW and
 /// Adam for mp::adamw, momentum_buffer of SGD for mp::sgd. State is rounded to nearest to what the optimizer
-/// keeps. A parameter of which the file has none begins anew. Weights and options are not touched:
-/// masters follow weights that are read by mutable_values() of their tensors.
+/// keeps. A parameter of which the file has none begins anew. Weights and options are not touched; master
+/// weights follow weights that are read into mutable_values() of their tensors.
 ///
 ///     # Python: save_file({f"state.{i}.{k}": torch.as_tensor(v, dtype=torch.float32).contiguous()
 ///     #                    for i, s in optimizer.state_dict()["state"].items()
@@ -66,9 +67,9 @@ namespace mp { inline namespace MP_ISA_NAMESPACE {
 ///
 /// \param file  a mp::tensor_file
 /// \throws argument_error  a parameter has a part of the tensors only; a step is not a whole number from 1 to
-///                         2^24; there is state of a parameter that the optimizer does not have, or of another kind, such
-///                         as AMSGrad's max_exp_avg_sq; a value is not finite, or a mean of squares is negative;
-///                         nothing has changed
+///                         2^24; there is state of a parameter that the optimizer does not have, or of
+///                         another kind, such as AMSGrad's max_exp_avg_sq; a value is not finite, or a mean
+///                         of squares is negative; nothing has changed
 /// \throws file_error      a tensor has another number of elements, or is not of floats; nothing has changed
 template <class TensorFile, class Optimizer>
 void import_pytorch_optimizer(const TensorFile& file, Optimizer& optimizer) {

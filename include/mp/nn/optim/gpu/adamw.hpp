@@ -26,8 +26,8 @@ namespace mp { inline namespace MP_ISA_NAMESPACE {
 /// With half weights and gradients, float masters and state these are 28 bytes an element.
 ///
 /// If the report has found an infinity, a NaN or a gradient above its limit, nothing is written and the step does
-/// not count. Nothing waits, nothing is allocated, and everything may be captured into a graph: the learning rate is that in device
-/// memory, the other options are copied into the launches.
+/// not count. Nothing waits, nothing is allocated, and everything may be captured into a graph: the learning
+/// rate is that in device memory, the other options are copied into the launches.
 ///
 ///     mp::check_gradients(stream, parameters, scale.data());
 ///     mp::adamw_step(stream, parameters, options, optimizer.data(), policy, scale.data());

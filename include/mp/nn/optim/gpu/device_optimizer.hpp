@@ -17,7 +17,6 @@
 #include <mp/nn/scaling/policy.hpp>
 #include <mp/numbers/format/float_arithmetic.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -85,14 +84,21 @@ template <class Options>
 
 /// The largest gradient, without its scale and clipped, by which a step of these options leaves states and weights that
 /// training goes on from, for check_gradients and gradient_norm. See mp::optimizer_base::check_gradients.
+///
+/// \param optimizer  in device memory, where the learning rate is read in each check; null for the rate of the options
 template <class Parameter, class Options>
-[[nodiscard]] float largest_gradient(const Options& options) {
-    using namespace detail;
-    constexpr double largest_weight = (std::min)(largest_stored<typename Parameter::weight_type>(),
-                                                 largest_stored<typename Parameter::master_type>());
-    constexpr double largest_state = largest_stored<typename Parameter::state_type>();
-    return bit_cast<float>(largest_gradient_bits(gradient_limits_of(options, largest_state),
-                                                 options.learning_rate, largest_weight));
+[[nodiscard]] device_gradient_limit gradient_limit(const Options& options,
+                                                   const device_optimizer<Options>* optimizer = nullptr) {
+    device_gradient_limit result;
+    result.limits =
+        detail::gradient_limits_of<typename Parameter::weight_type, typename Parameter::master_type,
+                                   typename Parameter::state_type>(options);
+    if (optimizer == nullptr) {
+        result.learning_rate = options.learning_rate;
+    } else {
+        result.rate_factor = &optimizer->learning_rate;
+    }
+    return result;
 }
 
 }}  // namespace mp

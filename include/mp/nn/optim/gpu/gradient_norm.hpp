@@ -59,7 +59,7 @@ struct square_sums_kernel {
         std::uint32_t number;
         std::uint32_t first_block;
     };
-    static constexpr std::size_t capacity = (4096 - 80) / sizeof(entry);
+    static constexpr std::size_t capacity = (4096 - 112) / sizeof(entry);
 
     const float* inverse_scale;
     device_gradient_report* report;  // or null
@@ -69,7 +69,7 @@ struct square_sums_kernel {
     unsigned long long first_parameter;
     std::uint32_t tensors;
     std::uint32_t blocks;
-    float largest;
+    device_gradient_limit limit;
     entry list[capacity];
 
     MP_ANY_EXECUTION_SPACE
@@ -81,7 +81,8 @@ struct square_sums_kernel {
         const int quarter = thread.index() % threads_of_block;
         double lanes[lanes_of_thread] = {};
         unscale_findings found;
-        if (number < blocks) add_squares(thread, number, quarter, inverse, lanes, found);
+        const float largest = report == nullptr ? 0.0F : limit.largest(thread);
+        if (number < blocks) add_squares(thread, number, quarter, inverse, largest, lanes, found);
         // Lane l and lane l + 8, then l + 4, l + 2 and l + 1.
         MP_UNROLL
         for (int distance = threads_of_block / 2; distance != 0; distance /= 2) {
@@ -103,7 +104,8 @@ private:
     MP_ANY_EXECUTION_SPACE
     template <class Thread>
     MP_HOST_DEVICE MP_ALWAYS_INLINE void add_squares(const Thread& thread, std::uint32_t number, int quarter,
-                                                     float inverse, double (&lanes)[lanes_of_thread],
+                                                     float inverse, float largest,
+                                                     double (&lanes)[lanes_of_thread],
                                                      unscale_findings& found) const {
         const entry& tensor = tensor_of(number);
         const std::size_t begin = std::size_t{number - tensor.first_block} * parameter_layout::chunk;
@@ -255,8 +257,8 @@ namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 template <gpu_executor Executor, gradient_list List>
 void run_gradient_norm(const Executor& exec, const List& gradients, const float* inverse_scale,
                        std::span<double> workspace, device_gradient_norm* result, double max_norm,
-                       device_gradient_report* report, std::size_t first_parameter, float largest,
-                       bool clips) {
+                       device_gradient_report* report, std::size_t first_parameter,
+                       const device_gradient_limit& limit, bool clips) {
     using gradient = list_gradient<const List>;
     using kernel = square_sums_kernel<gradient>;
     static_assert(simt::kernel<kernel>, "mp: the table of tensors goes to the device with the launch");
@@ -277,7 +279,7 @@ void run_gradient_norm(const Executor& exec, const List& gradients, const float*
     parameters.inverse_scale = inverse_scale;
     parameters.report = report;
     parameters.excess = &result->excess;
-    parameters.largest = largest;
+    parameters.limit = limit;
     parameters.sums = workspace.data();
     parameters.first_parameter = first_parameter;
     const auto flush = [&] {
@@ -337,7 +339,8 @@ namespace mp { inline namespace MP_ISA_NAMESPACE {
 /// \param report         one report in device memory to which the infinities and NaNs are added in the same
 ///                       pass, as check_gradients does; or null
 /// \param first_parameter  number of the first gradient, for the report
-/// \param largest   finite gradients above it, by now clipped, have the step skipped: see largest_gradient()
+/// \param limit          finite gradients above it, once clipped, have the step skipped: the gradient_limit() of
+///                       an optimizer
 /// \throws argument_error  a gradient is null or too large; the workspace is too small; result is null;
 ///                         max_norm is NaN or not positive
 /// \throws cuda_error  a launch failed
@@ -346,9 +349,9 @@ void gradient_norm(const Executor& exec, const List& gradients, const float* inv
                    std::span<double> workspace, device_gradient_norm* result,
                    double max_norm = std::numeric_limits<double>::infinity(),
                    device_gradient_report* report = nullptr, std::size_t first_parameter = 0,
-                   float largest = detail::no_gradient_limit) {
+                   const device_gradient_limit& limit = {}) {
     detail::run_gradient_norm(exec, gradients, inverse_scale, workspace, result, max_norm, report,
-                              first_parameter, largest, true);
+                              first_parameter, limit, true);
 }
 
 /// Overload with the inverse scale and the report of a device_loss_scale in device memory: the norm and the
@@ -357,10 +360,10 @@ template <gpu_executor Executor, detail::gradient_list List, scale_policy Policy
 void gradient_norm(const Executor& exec, const List& gradients, device_loss_scale<Policy, Events>* scale,
                    std::span<double> workspace, device_gradient_norm* result,
                    double max_norm = std::numeric_limits<double>::infinity(), std::size_t first_parameter = 0,
-                   float largest = detail::no_gradient_limit) {
+                   const device_gradient_limit& limit = {}) {
     detail::require_memory("mp::gradient_norm", "scale", scale, 1);
     gradient_norm(exec, gradients, &scale->inverse_scale, workspace, result, max_norm, &scale->seen,
-                  first_parameter, largest);
+                  first_parameter, limit);
 }
 
 }}  // namespace mp

@@ -120,12 +120,11 @@ public:
         detail::check_parameters(function, parameters_);
         updates_.resize(parameters_.size());
         followed_.resize(parameters_.size());
-        rates_.resize(options_.size());
         std::size_t states = 0;
         for (const Options& it : options_) {
             states = (std::max)(states, traits::states(it));
             states_of_groups_.emplace_back(function, exec, make_device_optimizer(it));
-            largest_ = (std::min)(largest_, largest_gradient<listed>(it));
+            rates_.push_back(it.learning_rate);
         }
         std::size_t total = 0;
         for (std::size_t i = 0; i < parameters_.size(); ++i) {
@@ -214,13 +213,13 @@ public:
     /// For gpu_loss_scaler, as gpu_optimizer has it: looks for infinities, clips by the norm of all, steps, or skips a step.
     template <scale_policy Policy, std::size_t Events>
     void check_gradients(device_loss_scale<Policy, Events>* scale) {
-        mp::check_gradients(exec_, all_, scale, 0, largest_);
+        mp::check_gradients(exec_, all_, scale, 0, limit());
     }
     template <scale_policy Policy, std::size_t Events>
     void clip_gradient_norm(device_loss_scale<Policy, Events>* scale, double max_norm) {
         detail::run_gradient_norm(exec_, all_, &scale->inverse_scale,
                                   std::span<double>(sums_.data(), gradient_norm_workspace(all_)),
-                                  norm_.data(), max_norm, &scale->seen, 0, largest_,
+                                  norm_.data(), max_norm, &scale->seen, 0, limit(),
                                   !detail::is_non_finite(max_norm));
         clipped_ = true;
     }
@@ -392,6 +391,28 @@ private:
         return 0;
     }
 
+    /// The gradients that steps of all groups take. The learning rate is that of the group whose step it limits most,
+    /// as checks read it on the device.
+    [[nodiscard]] device_gradient_limit limit() const {
+        device_gradient_limit result;
+        double state = result.limits.state;
+        double smallest = std::numeric_limits<double>::infinity();
+        for (std::size_t g = 0; g < options_.size(); ++g) {
+            const bool is_factor = rate_factor_ != nullptr;
+            auto of_group =
+                gradient_limit<listed>(options_[g], is_factor ? nullptr : states_of_groups_[g].data());
+            if (is_factor) of_group.rate_factor = rate_factor_;
+            state = (std::min)(state, of_group.limits.state);
+            const double rate = is_factor ? options_[g].learning_rate : rates_[g];
+            const double step = detail::double_divide(of_group.limits.step, rate);
+            if (step < smallest) {
+                smallest = step;
+                result = of_group;
+            }
+        }
+        result.limits.state = state;
+        return result;
+    }
     /// Zeros of the device.
     template <class Value>
     std::span<Value> array(std::size_t count) {
@@ -470,10 +491,9 @@ private:
     std::vector<std::size_t> offsets_;  // of the parameters in these
     std::vector<listed> all_;
     detail::gradient_writes writes_;
-    std::uint64_t steps_ = 0;                    // of a checkpoint that is saved or loaded, with the next two
-    std::vector<std::uint64_t> updates_;         // of each parameter
-    std::vector<double> rates_;                  // of each group
-    float largest_ = detail::no_gradient_limit;  // gradient that a step of every group takes
+    std::uint64_t steps_ = 0;             // of a checkpoint that is saved or loaded, with the next two
+    std::vector<std::uint64_t> updates_;  // of each parameter
+    std::vector<double> rates_;           // of each group
     const double* rate_factor_ = nullptr;
     bool clipped_ = false;
     bool steps_unused_ = false;

@@ -49,8 +49,7 @@ public:
           options_(options),
           state_(function, exec, make_device_optimizer(options)),
           norm_(function, exec, device_gradient_norm{}),
-          sums_(function, exec, gradient_norm_workspace(parameters_)),
-          largest_(largest_gradient<Parameter>(options)) {
+          sums_(function, exec, gradient_norm_workspace(parameters_)) {
         for (const Parameter& it : parameters_) writes_.add(it.gradient.data(), it.gradient.size_bytes());
     }
 
@@ -69,7 +68,6 @@ public:
         state_type state = state_.read(exec_);
         state.learning_rate = learning_rate;
         state_.write(exec_, state);
-        largest_ = largest_gradient<Parameter>(changed);
     }
     /// The result of clip_gradient_norm, in device memory.
     [[nodiscard]] const device_gradient_norm* gradient_norm() const { return norm_.data(); }
@@ -81,14 +79,14 @@ public:
     /// Adds what is wrong with the gradients to the findings of the scale.
     template <scale_policy Policy, std::size_t Events>
     void check_gradients(device_loss_scale<Policy, Events>* scale) {
-        mp::check_gradients(exec_, parameters_, scale, 0, largest_);
+        mp::check_gradients(exec_, parameters_, scale, 0, limit());
     }
     /// As check_gradients(), and finds the factor by which the next step clips the norm of the gradients.
     template <scale_policy Policy, std::size_t Events>
     void clip_gradient_norm(device_loss_scale<Policy, Events>* scale, double max_norm) {
         detail::run_gradient_norm(exec_, parameters_, &scale->inverse_scale,
                                   std::span<double>(sums_.data(), sums_size()), norm_.data(), max_norm,
-                                  &scale->seen, 0, largest_, !detail::is_non_finite(max_norm));
+                                  &scale->seen, 0, limit(), !detail::is_non_finite(max_norm));
         clipped_ = true;
     }
     /// The update, if the policy lets it happen.
@@ -111,6 +109,9 @@ public:
     [[nodiscard]] detail::gradient_writes& gradient_writes() noexcept { return writes_; }
 
 private:
+    [[nodiscard]] device_gradient_limit limit() const {
+        return gradient_limit<Parameter>(options_, state_.data());
+    }
     [[nodiscard]] std::size_t sums_size() const { return gradient_norm_workspace(parameters_); }
 
     Executor exec_;
@@ -120,7 +121,6 @@ private:
     detail::device_values<Executor, device_gradient_norm> norm_;
     detail::device_values<Executor, double> sums_;
     detail::gradient_writes writes_;
-    float largest_;  // gradient that a step takes
     bool clipped_ = false;
 };
 

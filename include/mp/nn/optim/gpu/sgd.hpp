@@ -25,9 +25,9 @@ namespace mp { inline namespace MP_ISA_NAMESPACE {
 /// and then by the clip factor, each product rounded to float, and writes master copy, state and weights.
 /// With half weights and gradients, float masters and momentum these are 20 bytes an element.
 ///
-/// If the report has found an infinity, a NaN or a gradient above its limit, nothing is written and the step does not count. Nothing waits,
-/// nothing is allocated, and everything may be captured into a graph: the learning rate is that in device
-/// memory, the other options are copied into the launches.
+/// If the report has found an infinity, a NaN or a gradient above its limit, nothing is written and the step
+/// does not count. Nothing waits, nothing is allocated, and everything may be captured into a graph: the
+/// learning rate is that in device memory, the other options are copied into the launches.
 ///
 ///     mp::check_gradients(stream, parameters, scale.data());
 ///     mp::sgd_step(stream, parameters, options, optimizer.data(), policy, scale.data());

@@ -6,6 +6,7 @@
 #include <mp/base/bits.hpp>
 #include <mp/config.hpp>
 #include <mp/error.hpp>
+#include <mp/nn/scaling/largest_gradient.hpp>
 #include <mp/nn/scaling/optimizer_protocol.hpp>
 #include <mp/nn/scaling/policy.hpp>
 #include <mp/nn/scaling/unscale.hpp>
@@ -26,7 +27,6 @@ static_assert(sizeof(std::size_t) == 8, "mp: gradients on GPUs need a host whose
 // locations.
 inline constexpr int location_index_bits = 44;
 inline constexpr unsigned long long no_location = ~0ull;
-inline constexpr float no_gradient_limit = 0x1.fffffep127F;
 inline constexpr std::size_t most_gradient_arrays = 1ull << (64 - location_index_bits);
 inline constexpr std::size_t most_gradient_values = static_cast<std::size_t>(1ull << location_index_bits);
 
@@ -61,6 +61,23 @@ inline void check_gradient_location(std::string_view function, std::size_t param
 
 }}  // namespace detail
 
+/// The largest finite gradient that a check on a device lets pass; by default the largest float. See gradient_limit().
+struct device_gradient_limit {
+    detail::gradient_limits limits = {};
+    double learning_rate = 1;
+    /// In device memory: the learning rate is multiplied by it, which may change between replays of a graph; or null.
+    const double* rate_factor = nullptr;
+
+    MP_ANY_EXECUTION_SPACE
+    template <class Thread>
+    [[nodiscard]] MP_HOST_DEVICE float largest(const Thread& thread) const {
+        const bool reads = rate_factor != nullptr && limits.step < detail::no_step_limit;
+        const double factor = reads ? thread.load(rate_factor) : 1.0;
+        return detail::bit_cast<float>(
+            detail::largest_gradient_bits(limits, detail::double_multiply(learning_rate, factor)));
+    }
+};
+
 /// What was found in gradients on a device since the report was last reset. It is zero-initialised except for
 /// `first`, so start from device_gradient_report{}. Infinities and NaNs are counted by unscale_and_check; the
 /// measurements, for policies that look at them, by convert_and_observe.
@@ -78,7 +95,7 @@ struct device_gradient_report {
     unsigned long long overflows = 0;   ///< of those, finite and beyond the reduced format
     unsigned long long large = 0;       ///< of those, above the edge of a histogram policy, and not infinite
     unsigned long long largest_bits = 0;  ///< the bits of `largest()`, whose order is that of magnitudes
-    /// Not zero if a finite gradient is larger than a step takes, see largest_gradient(): by how much, and where.
+    /// Not zero if a finite gradient is larger than a step takes, see gradient_limit(): by how much, and where.
     unsigned long long excess = 0;
     unsigned long long first = detail::no_location;  ///< the first location of either; see first_parameter
 

@@ -63,7 +63,7 @@ struct unscale_work {
     const float* inverse_scale;
     device_gradient_report* report;
     unsigned long long first_parameter;
-    float largest;  // gradient that is not in excess
+    device_gradient_limit limit = {};
 
     struct thread_data {
         template <int Count>
@@ -104,8 +104,11 @@ struct unscale_work {
     MP_ANY_EXECUTION_SPACE
     template <class Thread>
     MP_HOST_DEVICE thread_data begin(const Thread& thread) const {
-        return {
-            true, inverse_scale == nullptr ? 1.0F : thread.load(inverse_scale), largest, first_parameter, {}};
+        return {true,
+                inverse_scale == nullptr ? 1.0F : thread.load(inverse_scale),
+                limit.largest(thread),
+                first_parameter,
+                {}};
     }
     MP_ANY_EXECUTION_SPACE
     template <class Thread>
@@ -164,8 +167,7 @@ void unscale_and_check(const Executor& exec, const Gradients& gradients, Unscale
     detail::check_gradient_location(function, parameter, in.size());
     detail::check_tensor_size(function, "gradients.size()", in.size());
     using work = detail::unscale_work<gradient>;
-    detail::run_over_tensors(function, exec,
-                             work{inverse_scale, report, parameter, detail::no_gradient_limit}, 1,
+    detail::run_over_tensors(function, exec, work{inverse_scale, report, parameter}, 1,
                              [&](std::size_t, typename work::arrays& arrays, std::size_t& size) {
                                  arrays = {in.data(), out.data()};
                                  size = in.size();
@@ -207,12 +209,11 @@ void unscale_and_check(const Executor& exec, const List& gradients, const float*
         static_cast<void>(detail::check_unscale_arrays(function, in, std::span<float>(list[i].unscaled)));
     }
     using work = detail::unscale_work<gradient>;
-    detail::run_over_tensors(
-        function, exec, work{inverse_scale, report, first_parameter, detail::no_gradient_limit}, list.size(),
-        [&](std::size_t i, typename work::arrays& arrays, std::size_t& size) {
-            arrays = {list[i].gradient.data(), list[i].unscaled.data()};
-            size = list[i].gradient.size();
-        });
+    detail::run_over_tensors(function, exec, work{inverse_scale, report, first_parameter}, list.size(),
+                             [&](std::size_t i, typename work::arrays& arrays, std::size_t& size) {
+                                 arrays = {list[i].gradient.data(), list[i].unscaled.data()};
+                                 size = list[i].gradient.size();
+                             });
 }
 
 /// Overload with the inverse scale and the report of a device_loss_scale in device memory.
@@ -231,11 +232,11 @@ void unscale_and_check(const Executor& exec, const List& gradients, device_loss_
 /// \param gradients      contiguous range of gpu_gradient, gpu_parameter or anything else with a span
 ///                       `gradient` of device memory
 /// \param inverse_scale  one float in device memory, or null for 1
-/// \param largest        finite gradients above it have the step skipped: what largest_gradient() says of an optimizer
+/// \param limit          finite gradients above it have the step skipped: the gradient_limit() of an optimizer
 template <gpu_executor Executor, detail::gradient_list List>
 void check_gradients(const Executor& exec, const List& gradients, const float* inverse_scale,
                      device_gradient_report* report, std::size_t first_parameter = 0,
-                     float largest = detail::no_gradient_limit) {
+                     const device_gradient_limit& limit = {}) {
     using gradient = detail::list_gradient<const List>;
     constexpr std::string_view function = "mp::check_gradients";
     const auto list = detail::as_span(gradients);
@@ -245,8 +246,7 @@ void check_gradients(const Executor& exec, const List& gradients, const float* i
                                       std::span<const gradient>(list[i].gradient));
     }
     using work = detail::unscale_work<gradient>;
-    detail::run_over_tensors(function, exec, work{inverse_scale, report, first_parameter, largest},
-                             list.size(),
+    detail::run_over_tensors(function, exec, work{inverse_scale, report, first_parameter, limit}, list.size(),
                              [&](std::size_t i, typename work::arrays& arrays, std::size_t& size) {
                                  arrays = {list[i].gradient.data(), nullptr};
                                  size = list[i].gradient.size();
@@ -256,9 +256,9 @@ void check_gradients(const Executor& exec, const List& gradients, const float* i
 /// Overload with the inverse scale and the report of a device_loss_scale in device memory.
 template <gpu_executor Executor, detail::gradient_list List, scale_policy Policy, std::size_t Events>
 void check_gradients(const Executor& exec, const List& gradients, device_loss_scale<Policy, Events>* scale,
-                     std::size_t first_parameter = 0, float largest = detail::no_gradient_limit) {
+                     std::size_t first_parameter = 0, const device_gradient_limit& limit = {}) {
     detail::require_memory("mp::check_gradients", "scale", scale, 1);
-    check_gradients(exec, gradients, &scale->inverse_scale, &scale->seen, first_parameter, largest);
+    check_gradients(exec, gradients, &scale->inverse_scale, &scale->seen, first_parameter, limit);
 }
 
 }}  // namespace mp
