@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "device_results.hpp"
+#include "larger_error.hpp"
 
 namespace {
 
@@ -105,7 +106,7 @@ void check(const problem<Value>& it) {
         for (std::size_t i = 0; i < found.size(); ++i) {
             const auto a = static_cast<double>(static_cast<float>(found[i]));
             const auto b = static_cast<double>(static_cast<float>(expected[i]));
-            worst = std::fmax(worst, std::fabs(a - b));
+            worst = tests::larger_error(worst, std::fabs(a - b));
             largest = std::fmax(largest, std::fabs(b));
         }
         CHECK(worst <= 8 * unit * largest);

@@ -18,6 +18,8 @@
 #include <string>
 #include <vector>
 
+#include "larger_error.hpp"
+
 /// How many tensor maps have been encoded, where the interpreter of tests/ptx is the device.
 extern "C" __attribute__((weak)) long mp_interpreted_tensor_maps();
 
@@ -173,7 +175,7 @@ void check_bound(std::ptrdiff_t k) {
                 magnitudes += std::fabs(product);
             }
             const double bound = 1.4 * static_cast<double>(k + 8) * 0x1p-24 * magnitudes;
-            worst = std::max(worst, std::fabs(static_cast<double>(c.host()(i, j)) - sum) / bound);
+            worst = tests::larger_error(worst, std::fabs(static_cast<double>(c.host()(i, j)) - sum) / bound);
         }
     }
     CAPTURE(k);

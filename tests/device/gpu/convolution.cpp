@@ -5,7 +5,6 @@
 #include <mp/nn/ops/convolution.hpp>
 #include <mp/nn/ops/convolution/gpu.hpp>
 
-#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <limits>
@@ -13,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "larger_error.hpp"
 #include "matrices.hpp"
 
 namespace {
@@ -105,8 +105,8 @@ struct exact_matrix {
             for (std::ptrdiff_t c = 0; c < columns; ++c) {
                 const auto at = static_cast<std::size_t>(r * columns + c);
                 const double error = std::fabs(static_cast<double>(result(r, c)) - sums[at]);
-                worst = std::max(worst,
-                                 error / (0x1p-20 * magnitudes[at] + last * std::fabs(sums[at]) + 0x1p-25));
+                worst = tests::larger_error(
+                    worst, error / (0x1p-20 * magnitudes[at] + last * std::fabs(sums[at]) + 0x1p-25));
             }
         }
         CHECK(worst <= 1);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Plans that were changed by hand, and what epilogues are on GPUs.
 #include "device/gpu/gemm_cases.hpp"
+#include "larger_error.hpp"
 
 #include <doctest/doctest.h>
 #include <mp/device/gpu/gemm.hpp>
@@ -10,7 +11,6 @@
 #include <mp/nn/ops/gpu_casts.hpp>
 #include <mp/simt.hpp>
 
-#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstddef>
@@ -207,7 +207,7 @@ double epilogue_error(const Epilogue& epilogue, std::vector<float>& results, Exa
         const double expected = exact(static_cast<double>(static_cast<float>(x[i])));
         if (expected == 0) continue;
         const double unit = std::ldexp(1.0, std::ilogb(expected) - 23);
-        worst = std::max(worst, std::fabs(static_cast<double>(results[i]) - expected) / unit);
+        worst = tests::larger_error(worst, std::fabs(static_cast<double>(results[i]) - expected) / unit);
     }
     return worst;
 }

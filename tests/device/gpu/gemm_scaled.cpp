@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "device/gpu/gemm_scaled_cases.hpp"
+#include "larger_error.hpp"
 
 #include <mp/error.hpp>
 #include <mp/float8.hpp>
@@ -86,8 +87,9 @@ void check_meaning(const Executor& exec, double unit) {
             for (std::ptrdiff_t i = 0; i < 270; ++i) {
                 for (std::ptrdiff_t j = 0; j < 9; ++j) {
                     const auto n = static_cast<std::size_t>(i * 9 + j);
-                    worst = std::max(worst, std::fabs(static_cast<double>(c.view(i, j)) - plain.values[n]) /
-                                                plain.magnitudes[n]);
+                    worst = tests::larger_error(
+                        worst,
+                        std::fabs(static_cast<double>(c.view(i, j)) - plain.values[n]) / plain.magnitudes[n]);
                 }
             }
             // Of a block every few products lose as much as `unit` of the largest of them.

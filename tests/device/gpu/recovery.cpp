@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// One finite gradient of any size on a GPU: steps are skipped as on the CPU, for the same tensor, and what is applied has
-// the same bits. tests/nn/optim/recovery.cpp compares the CPU with a model.
+// One finite gradient of any size on a GPU: steps are skipped as on the CPU, for the same tensor, and what is
+// applied has the same bits. tests/nn/optim/recovery.cpp compares the CPU with a model.
 #include <mp/bfloat16.hpp>
 #include <mp/half.hpp>
 #include <mp/loss_scaling.hpp>
@@ -13,6 +13,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstring>
@@ -32,9 +33,9 @@ constexpr std::size_t size = 70;
 
 template <class Value>
 void fill(std::vector<Value>& g, int step) {
-    for (std::size_t i = 0; i < size; ++i) {
-        g[i] = Value(0.5F + 0.125F * static_cast<float>((3 * i + static_cast<std::size_t>(step)) % 5));
-    }
+    const auto values = recovery::ordinary(size, step);
+    std::transform(values.begin(), values.end(), g.begin(),
+                   [](double it) { return Value(static_cast<float>(it)); });
 }
 
 template <class Weight>

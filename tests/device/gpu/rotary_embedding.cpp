@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "larger_error.hpp"
 #include "matrices.hpp"
 
 namespace {
@@ -86,8 +87,9 @@ TEST_CASE("points are turned by the angles of the definition") {
                        b = static_cast<double>(x.view(t, head_dim / 2 + i));
             const double first = a * std::cos(angle) - b * std::sin(angle);
             const double second = a * std::sin(angle) + b * std::cos(angle);
-            worst = std::fmax(worst, std::abs(first - static_cast<double>(y.view(t, i))));
-            worst = std::fmax(worst, std::abs(second - static_cast<double>(y.view(t, head_dim / 2 + i))));
+            worst = tests::larger_error(worst, std::abs(first - static_cast<double>(y.view(t, i))));
+            worst = tests::larger_error(worst,
+                                        std::abs(second - static_cast<double>(y.view(t, head_dim / 2 + i))));
         }
     }
     CHECK(worst < 0x1p-22);

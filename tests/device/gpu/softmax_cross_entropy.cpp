@@ -13,6 +13,7 @@
 #include <span>
 #include <vector>
 
+#include "larger_error.hpp"
 #include "matrices.hpp"
 
 namespace {
@@ -73,8 +74,9 @@ void check_floats(std::ptrdiff_t rows, std::ptrdiff_t columns, float span) {
             const long double p = std::exp(static_cast<long double>(x.view(r, c)) - largest) / sum;
             const bool label = c == labels[i];
             const long double bound = 0x1p-21L * factor * (label ? 1 : p) + 0x1p-140L;
-            worst = std::max(worst, static_cast<double>(
-                                        std::fabs(dx.view(r, c) - (p - (label ? 1 : 0)) * factor) / bound));
+            worst = tests::larger_error(
+                worst,
+                static_cast<double>(std::fabs(dx.view(r, c) - (p - (label ? 1 : 0)) * factor) / bound));
         }
         CHECK(worst < 1);
     }

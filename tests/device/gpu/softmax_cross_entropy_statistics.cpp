@@ -14,6 +14,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "larger_error.hpp"
 #include "matrices.hpp"
 
 namespace {
@@ -87,7 +88,7 @@ void check_floats(std::ptrdiff_t rows, std::ptrdiff_t columns, float span,
             const long double share =
                 (c == labels[i] ? 1 - smoothing : 0) + smoothing / static_cast<long double>(columns);
             const long double bound = 0x1p-20L * factor * std::max(p, share) + 0x1p-140L;
-            worst = std::max(
+            worst = tests::larger_error(
                 worst, std::fabs(static_cast<long double>(dx.view(r, c)) - (p - share) * factor) / bound);
         }
         CHECK(worst < 1);

@@ -155,13 +155,24 @@ TEST_CASE("state that no step leaves, or that has no place here, is refused, and
     mp::adamw<float> optimizer(net.parameters);
     net.d_first = {1.0F, 2.0F, 3.0F};
     optimizer.step();
+    const auto state = [&] {
+        std::vector<std::vector<float>> all;
+        for (std::size_t i = 0; i < 2; ++i) {
+            for (const auto values : {optimizer.gradient_mean(i), optimizer.gradient_mean_square(i)}) {
+                all.emplace_back(values.begin(), values.end());
+            }
+        }
+        return all;
+    };
+    const auto before = state();
+    CHECK(before[0][1] == 0.2F);
     const float nan = std::numeric_limits<float>::quiet_NaN();
     const float infinity = std::numeric_limits<float>::infinity();
     const std::vector<float> three = {1.0F, 1.0F, 1.0F};
     const auto message = [&](const std::vector<float>& mean, const std::vector<float>& square,
                              tensors others = {}) {
         others.insert(others.end(),
-                      {{"state.0.step", {1.0F}}, {"state.0.exp_avg", mean}, {"state.0.exp_avg_sq", square}});
+                      {{"state.0.step", {5.0F}}, {"state.0.exp_avg", mean}, {"state.0.exp_avg_sq", square}});
         return thrown<mp::argument_error>([&] { take_over(others, optimizer); });
     };
     const std::string function = "mp::import_pytorch_optimizer: ";
@@ -177,9 +188,11 @@ TEST_CASE("state that no step leaves, or that has no place here, is refused, and
                 "'state.2.exp_avg'; it must not be in it: the optimizer has no parameter 2, only 2"));
     CHECK(holds(message(three, three, {{"state.99999999999999999999.step", {1.0F}}}),
                 "no parameter 99999999999999999999"));
+    CHECK(state() == before);
+    CHECK(optimizer.step_count() == 1);
     CHECK(message(three, three, {{"state.weight", three}, {"other", three}}) == "(nothing was thrown)");
     CHECK(optimizer.gradient_mean(0)[1] == 1.0F);
-    CHECK(optimizer.step_count() == 1);
+    CHECK(optimizer.step_count() == 5);
     mp::sgd<float> descent(net.parameters, {.learning_rate = 0.1, .momentum = 0.9});
     CHECK(holds(thrown<mp::argument_error>([&] { take_over({{"state.0.exp_avg", three}}, descent); }),
                 "mp::sgd has momentum_buffer"));

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <vector>
 
+#include "larger_error.hpp"
 #include "linalg/gemm/reference.hpp"
 
 namespace {
@@ -54,7 +55,7 @@ void check(generator& random, mp::cpu exec, std::ptrdiff_t rows, std::ptrdiff_t 
     for (std::ptrdiff_t i = 0; i < rows; ++i) {
         for (std::ptrdiff_t j = 0; j < columns; ++j) {
             const double gradient = product.get(i, j);
-            error = std::max(
+            error = tests::larger_error(
                 error, std::fabs(wide.get(i, j) - slope(z.get(i, j)) * gradient) / (std::fabs(gradient) + 1));
             same = same &&
                    reference::same_value(c.get(i, j), reference::value_of(static_cast<C>(wide.view()(i, j))));

@@ -15,6 +15,8 @@
 #include <tuple>
 #include <vector>
 
+#include "larger_error.hpp"
+
 namespace {
 
 using namespace mp::ops;
@@ -42,7 +44,7 @@ double error_of(const std::vector<double>& y, Function f) {
     wide worst = 0;
     for (std::size_t i = 0; i < y.size(); ++i) {
         const wide exact = f(i);
-        worst = (std::max)(worst, std::fabs((static_cast<wide>(y[i]) - exact) / exact));
+        worst = tests::larger_error(worst, std::fabs((static_cast<wide>(y[i]) - exact) / exact));
     }
     return static_cast<double>(worst);
 }

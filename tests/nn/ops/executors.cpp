@@ -10,7 +10,6 @@
 
 #include <doctest/doctest.h>
 
-#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <random>
@@ -19,6 +18,8 @@
 #include <tuple>
 #include <utility>
 #include <vector>
+
+#include "larger_error.hpp"
 
 namespace {
 
@@ -106,7 +107,7 @@ void check(float tolerance, Op op) {
         CHECK(workspace.used() == 0);
         float worst = 0.0F;
         for (std::size_t i = 0; i < size; ++i) {
-            worst = std::max(worst, std::abs(found.results[i] - expected.results[i]));
+            worst = tests::larger_error(worst, std::abs(found.results[i] - expected.results[i]));
         }
         CHECK(worst <= tolerance);
     }

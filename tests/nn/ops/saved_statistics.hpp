@@ -16,6 +16,8 @@
 #include <span>
 #include <vector>
 
+#include "larger_error.hpp"
+
 namespace statistics_test {
 
 using wide = long double;
@@ -50,7 +52,7 @@ double distance(const matrix<Real>& found, const matrix<Exact>& exact) {
     for (std::size_t i = 0; i < exact.elements.size(); ++i) {
         const wide error =
             std::fabs(static_cast<wide>(found.elements[i]) - static_cast<wide>(exact.elements[i]));
-        worst = error <= worst ? worst : error;  // NaN is the worst
+        worst = tests::larger_error(worst, error);
         largest = std::max(largest, std::fabs(static_cast<wide>(exact.elements[i])));
     }
     return static_cast<double>(largest > 0 ? worst / largest : worst);

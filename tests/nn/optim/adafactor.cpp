@@ -16,6 +16,7 @@
 #include <random>
 #include <vector>
 
+#include "larger_error.hpp"
 #include "nn/optim/executors.hpp"
 #include "nn/scaling/thrown.hpp"
 #include "train/training/test_folder.hpp"
@@ -98,7 +99,7 @@ std::vector<float> check(mp::cpu exec, const mp::adafactor_options& options, flo
     mp::adafactor<float> optimizer(exec, parameters, options);
     double worst = 0.0;
     const auto look = [&](double expected, float seen, double scale) {
-        worst = std::max(worst, std::fabs(expected - static_cast<double>(seen)) / scale);
+        worst = tests::larger_error(worst, std::fabs(expected - static_cast<double>(seen)) / scale);
     };
     for (int step = 0; step < 20; ++step) {
         for (std::size_t i = 0; i < shapes.size(); ++i) {

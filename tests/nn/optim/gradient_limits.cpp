@@ -19,6 +19,7 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -29,7 +30,7 @@ namespace {
 
 using mp::bfloat16, mp::half;
 
-/// Weights and gradients of two parameters, of which the second is the one to spoil.
+/// Weights and gradients of two parameters, of which the second receives large gradients.
 template <class Weight, class Gradient = Weight>
 struct network {
     std::vector<Weight> first = std::vector<Weight>(5000, Weight(1.0F));
@@ -95,10 +96,21 @@ TEST_CASE_TEMPLATE("every instruction set counts what is above a limit", Gradien
     }
 }
 
-TEST_CASE("a step is skipped for a gradient that is too large, and neither scale nor state moves") {
+TEST_CASE(
+    "a step is skipped for a gradient that is too large: the scale goes on, and neither weights nor states "
+    "change") {
     network<float> net;
     mp::adamw<float> optimizer(net.parameters, {});
     mp::dynamic_loss_scaler scaler({.initial_scale = 8.0F, .growth_interval = 1});
+    optimizer.step();
+    const std::vector<float> weights = net.second;
+    const auto moments = [&] {
+        return std::vector<float>{optimizer.gradient_mean(1)[0], optimizer.gradient_mean(1)[4097],
+                                  optimizer.gradient_mean_square(1)[0],
+                                  optimizer.gradient_mean_square(1)[4097]};
+    };
+    const std::vector<float> before = moments();
+    CHECK(before[0] > 0.0F);
     for (const bool unscales : {false, true}) {
         std::fill(net.d_second.begin(), net.d_second.end(), 1.0F);
         net.d_second[4097] = -2e19F * scaler.current_scale();
@@ -116,8 +128,9 @@ TEST_CASE("a step is skipped for a gradient that is too large, and neither scale
                                        ", the first in 'second'[4097]");
         scaler.update();
         CHECK(scaler.current_scale() == 2 * scale);  // it was not the reason
-        CHECK(optimizer.step_count() == 0);
-        CHECK(net.second == std::vector<float>(5000, 1.0F));
+        CHECK(optimizer.step_count() == 1);
+        CHECK(net.second == weights);
+        CHECK(moments() == before);
         const mp::scale_event& event = scaler.last_event();
         CHECK(event.skipped == 1);
         CHECK(event.parameter == 1);
@@ -198,6 +211,99 @@ TEST_CASE("limits follow the options and learning rates of groups") {
     CHECK(count(1e38F) == 0);
     optimizer.set_options({.learning_rate = 2.0}, 1);
     CHECK(count(16377.0F) == 1);
+}
+
+/// The largest gradient of one weight that a check takes.
+template <class Optimizer, class Options>
+double largest_taken(const Options& options) {
+    std::vector<typename Optimizer::weight_type> w(1);
+    std::vector<typename Optimizer::gradient_type> dw(1);
+    Optimizer optimizer({{"w", w, dw}}, options);
+    std::uint32_t low = 0, high = 0x7f800000U;
+    while (high - low > 1) {
+        const std::uint32_t middle = low + (high - low) / 2;
+        dw[0] = std::bit_cast<float>(middle);
+        const mp::gradient_report report = optimizer.check_gradients(1.0F);
+        (report.too_large == 0 && !report.found() ? low : high) = middle;
+    }
+    return static_cast<double>(std::bit_cast<float>(low));
+}
+
+TEST_CASE("optimizers take gradients up to the bounds of docs/training.md") {
+    const auto check = [](double found, double expected) {
+        CHECK(found <= expected * (1 + 1e-12));
+        CHECK(found >= expected * (1 - 2e-7));
+    };
+    const double of_float = std::numeric_limits<float>::max(), of_half = 65504.0;
+    const auto rounded = [](double beta) { return 1 - 0x1p-22 / (1 - beta); };
+    {
+        using of_floats = mp::adamw<float, float, float, float>;
+        const mp::adamw_options options{.beta2 = 0.99, .weight_decay = 0.1};
+        mp::adamw_options coupled = options, plain = options;
+        coupled.coupled_decay = plain.coupled_decay = true;
+        plain.weight_decay = 0;
+        check(largest_taken<of_floats>(options), std::sqrt(of_float * rounded(0.99)));
+        check(largest_taken<of_floats>(coupled), std::sqrt(of_float * rounded(0.99)) / 2);
+        check(largest_taken<of_floats>(plain), std::sqrt(of_float * rounded(0.99)));
+        check(largest_taken<mp::adamw<half, float, float, half>>(options),
+              std::sqrt(of_half * rounded(0.99)));
+    }
+    {
+        using of_halves = mp::lamb<half, float, float, half>;
+        const mp::lamb_options options{.beta1 = 0.999, .beta2 = 0.99};
+        mp::lamb_options whole = options;
+        whole.grad_averaging = false;
+        check(largest_taken<of_halves>(options), std::sqrt(of_half * rounded(0.99)));
+        check(largest_taken<of_halves>(whole), of_half * 0.001 * rounded(0.999));
+    }
+    check(largest_taken<mp::adafactor<float>>(mp::adafactor_options{}), std::sqrt(of_float / 2));
+    check(largest_taken<mp::lion<half, float, float, half>>(mp::lion_options{.beta2 = 0.99}),
+          of_half * rounded(0.99));
+    {
+        using of_halves = mp::sgd<half, float, float, half>;
+        using weights = mp::sgd<half, float, half, half>;
+        const mp::sgd_options options{.learning_rate = 1e-3, .momentum = 0.9};
+        mp::sgd_options decayed = options, fast = options;
+        decayed.weight_decay = 0.1;
+        fast.learning_rate = 4.0;
+        check(largest_taken<of_halves>(options), of_half * 0.1 * rounded(0.9));
+        check(largest_taken<of_halves>(decayed), of_half * 0.1 * rounded(0.9) / 2);
+        check(largest_taken<weights>(fast), 0.1 * of_half / 2 / 4);
+        mp::lars_options same{.learning_rate = 4.0, .momentum = 0.9};
+        same.layer_adaptation = false;
+        check(largest_taken<mp::lars<half, float, half, half>>(same), 0.1 * of_half / 2 / 4);
+        check(largest_taken<mp::lars<float>>(mp::lars_options{}), of_float / 2);
+    }
+}
+
+TEST_CASE("the largest gradient that is taken leaves finite states however often it comes") {
+    const auto check = []<class Optimizer>(std::type_identity<Optimizer>, const auto& options,
+                                           std::size_t states) {
+        std::vector<half> w(1);
+        std::vector<float> dw = {static_cast<float>(largest_taken<Optimizer>(options))};
+        Optimizer optimizer({{"w", w, dw}}, options);
+        mp::static_loss_scaler scaler = plain_scaler();
+        for (int step = 0; step < 20000; ++step) {
+            REQUIRE(scaler.step(optimizer));
+            scaler.update();
+        }
+        std::vector<float> values(1);
+        for (std::size_t s = 0; s < states; ++s) {
+            optimizer.copy_state(0, s, 0, values);
+            CHECK(std::isfinite(values[0]));
+            CHECK(values[0] != 0.0F);
+        }
+    };
+    for (const double momentum : {0.9, 0.99}) {
+        check(std::type_identity<mp::sgd<half, float, float, half>>(),
+              mp::sgd_options{.learning_rate = 1e-6, .momentum = momentum}, 1);
+    }
+    check(std::type_identity<mp::adamw<half, float, float, half>>(), mp::adamw_options{.learning_rate = 1e-6},
+          2);
+    check(std::type_identity<mp::lion<half, float, float, half>>(), mp::lion_options{.learning_rate = 1e-6},
+          1);
+    check(std::type_identity<mp::lamb<half, float, float, half>>(),
+          mp::lamb_options{.learning_rate = 1e-6, .beta1 = 0.999, .grad_averaging = false}, 2);
 }
 
 TEST_CASE("ranks skip together for a gradient that is too large on one of them") {

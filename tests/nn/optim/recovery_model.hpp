@@ -153,7 +153,8 @@ inline double spacing(const format& of, double x) {
     return std::ldexp(1.0, std::ilogb(std::fmax(std::fabs(x), 1e-30)) + 1 - of.digits);
 }
 
-/// Gradients from the least subnormal number of the format to the largest, every so many binades, and both sides of limits.
+/// Gradients from the least subnormal number of the format to the largest, every so many binades, and both
+/// sides of limits.
 template <class Gradient>
 std::vector<Gradient> magnitudes(int binades) {
     std::vector<Gradient> result;

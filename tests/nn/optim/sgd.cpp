@@ -11,6 +11,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "larger_error.hpp"
 #include "nn/scaling/thrown.hpp"
 
 namespace {
@@ -55,7 +56,8 @@ void compare(const mp::sgd_options& options) {
         double worst = 0.0;
         for (std::size_t i = 0; i < weights.size(); ++i) {
             expected[i].step(static_cast<double>(fresh[i]));
-            worst = std::max(worst, std::fabs(static_cast<double>(weights[i]) - expected[i].weight));
+            worst =
+                tests::larger_error(worst, std::fabs(static_cast<double>(weights[i]) - expected[i].weight));
         }
         // Each step commits a few roundings of 2^-24 relative to values below 8.
         REQUIRE(worst < 8 * 6e-8 * (step + 4));

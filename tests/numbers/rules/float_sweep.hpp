@@ -7,6 +7,8 @@
 #include <cmath>
 #include <cstdint>
 
+#include "larger_error.hpp"
+
 namespace float_sweep {
 
 /// A unit in the last place of a float at x.
@@ -28,8 +30,8 @@ deviation sweep(float low, float high, Function f, Exact exact) {
         if (!(x >= low && x <= high)) continue;
         const double expected = exact(static_cast<double>(x));
         const double error = std::fabs(static_cast<double>(f(x)) - expected);
-        worst.units = std::max(worst.units, error / unit(expected));
-        worst.absolute = std::max(worst.absolute, error);
+        worst.units = tests::larger_error(worst.units, error / unit(expected));
+        worst.absolute = tests::larger_error(worst.absolute, error);
     }
     return worst;
 }

@@ -232,6 +232,12 @@ TEST_CASE("a gradient that is written again after it was sent is an error on all
     CHECK(refused == 3);
 }
 
+#ifdef NDEBUG
+static_assert(!mp::reduction_options{}.compare_sent);
+#else
+static_assert(mp::reduction_options{}.compare_sent);
+#endif
+
 TEST_CASE("a gradient that one rank changes by hand after it was sent is found on all ranks") {
     for (const auto wire : {mp::wire_format::as_stored, mp::wire_format::bfloat16}) {
         mp::run_loopback(2, [&](auto& self) {

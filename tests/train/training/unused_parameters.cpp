@@ -219,13 +219,15 @@ TEST_CASE("an optimizer that ranks share leaves what is not used also without a 
             mp::dynamic_loss_scaler off({}, false);
             const auto before = net.of_b();
             for (int step = 0; step < 3; ++step) {
+                const float of_a = net.a.weight().values()[0];
                 mp::training_iteration iteration(off, optimizer);
                 {
                     const auto overlap = reduction.backward(1.0F);
                     net.backward(chain<float>::use::first);
                 }
                 reduction.finish();
-                static_cast<void>(iteration.finish());
+                REQUIRE(iteration.finish());
+                CHECK(net.a.weight().values()[0] != of_a);
             }
             CHECK(net.of_b() == before);
         });

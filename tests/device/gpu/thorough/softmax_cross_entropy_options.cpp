@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "device/gpu/matrices.hpp"
+#include "larger_error.hpp"
 
 namespace {
 
@@ -92,7 +93,7 @@ void check_floats(std::ptrdiff_t rows, std::ptrdiff_t columns, float span, float
             loss -= share * log_p;
             const long double bound = 0x1p-21L * factor * std::max(std::exp(log_p), share) + 0x1p-140L;
             const auto slope = static_cast<long double>(dx.view(r, c));
-            worst = std::max(
+            worst = tests::larger_error(
                 worst, static_cast<double>(std::fabs(slope - (std::exp(log_p) - share) * factor) / bound));
         }
         CHECK(worst < 1);
