@@ -68,6 +68,7 @@ struct device_gradient_limit {
     /// In device memory: the learning rate is multiplied by it, which may change between replays of a graph; or null.
     const double* rate_factor = nullptr;
 
+    /// The limit at the present learning rate.
     MP_ANY_EXECUTION_SPACE
     template <class Thread>
     [[nodiscard]] MP_HOST_DEVICE float largest(const Thread& thread) const {
