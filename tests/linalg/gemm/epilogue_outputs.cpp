@@ -325,7 +325,8 @@ TEST_CASE("outputs that do not fit are refused before anything is written") {
     CHECK_THROWS_AS(run(mp::store_auxiliary(mp::row_major(auxiliary.data(), 3, 4, 2))), mp::argument_error);
     CHECK_THROWS_WITH_AS(
         run(mp::store_auxiliary(mp::row_major(c.data() + 11, 3, 4))),
-        "mp::gemm: c overlaps auxiliary; they must not share elements, since both are written",
+        "mp::gemm: c overlaps auxiliary; they must not share elements, because c is written while "
+        "auxiliary is in use",
         mp::argument_error);
     CHECK_THROWS_WITH_AS(run(mp::amax_into(nullptr)), "mp::gemm: amax is null; it must point to a float",
                          mp::argument_error);

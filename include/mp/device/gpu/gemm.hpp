@@ -97,7 +97,7 @@ void check_gpu_product(std::string_view function, const matrix_view<A>& a, const
     static_assert(std::is_trivially_copyable_v<Epilogue>,
                   "mp::gemm on a GPU: the epilogue is copied to the device byte by byte");
     check_product(function, extent_of(a), extent_of(b), extent_of(c));
-    validate_epilogue(epilogue, c);
+    validate_epilogue(epilogue, c, product_input{"a", a}, product_input{"b", b});
 }
 
 /// Throws unless the plan is for these matrices and has its workspace.
@@ -330,7 +330,8 @@ void gemm_batched(const Executor& exec, const gpu_gemm_plan& plan, float alpha, 
     constexpr std::string_view function = "mp::gemm_batched";
     if (plan.batch == 0) return;
     detail::check_batch(function, plan.batch, a, b, c);
-    detail::validate_batch_epilogue(epilogue, c.first);
+    detail::validate_batch_epilogue(epilogue, plan.batch, c, detail::product_input{"a", a, plan.batch},
+                                    detail::product_input{"b", b, plan.batch});
     detail::check_plan<Kernel, Executor, a_value>(function, exec, plan, c.first.rows, c.first.columns,
                                                   a.first.columns, plan.batch, workspace.size());
     if (c.first.rows == 0 || c.first.columns == 0) return;

@@ -205,7 +205,8 @@ void gemm_grouped_m(const Executor& exec, float alpha, matrix_view<A> a, matrix_
     const std::ptrdiff_t groups = detail::check_group_offsets(function, offsets);
     detail::check_row_groups(function, groups, a, b, c);
     detail::check_row_major_groups(function, "c.order", c.order);
-    detail::validate_epilogue(epilogue, c);
+    detail::validate_epilogue(epilogue, c, detail::product_input{"a", a},
+                              detail::product_input{"b", b, groups});
     if (c.rows == 0 || c.columns == 0 || groups == 0) return;
     using a_value = std::remove_const_t<A>;
     using b_value = std::remove_const_t<B>;
@@ -232,7 +233,8 @@ void gemm_masked(const Executor& exec, float alpha, matrix_batch<A> a, matrix_ba
     if (groups == 0) return;
     detail::check_batch(function, groups, a, b, c);
     detail::check_row_major_groups(function, "c.first.order", c.first.order);
-    detail::validate_batch_epilogue(epilogue, c.first);
+    detail::validate_batch_epilogue(epilogue, groups, c, detail::product_input{"a", a, groups},
+                                    detail::product_input{"b", b, groups});
     const std::ptrdiff_t rows = detail::check_expected_rows(function, expected_rows, c.first.rows);
     if (c.first.rows == 0 || c.first.columns == 0) return;
     using a_value = std::remove_const_t<A>;
@@ -256,7 +258,8 @@ void gemm_grouped_k(const Executor& exec, float alpha, matrix_view<A> a, matrix_
     const gpu_properties gpu = detail::check_grouped_device<Kernel, A, B, Epilogue>(function, exec);
     const std::ptrdiff_t groups = detail::check_group_offsets(function, offsets);
     detail::check_k_groups(function, groups, a, b, c);
-    detail::validate_batch_epilogue(epilogue, c.first);
+    detail::validate_batch_epilogue(epilogue, groups, c, detail::product_input{"a", a},
+                                    detail::product_input{"b", b});
     if (c.first.rows == 0 || c.first.columns == 0 || groups == 0) return;
     using a_value = std::remove_const_t<A>;
     using b_value = std::remove_const_t<B>;

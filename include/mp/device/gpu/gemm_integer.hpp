@@ -67,7 +67,7 @@ void multiply_integers_on_gpu(const Executor& exec, float alpha, matrix_view<A> 
     static_assert(Asked != gpu_gemm_kernel::simt && Asked != gpu_gemm_kernel::wmma,
                   "mp::gemm on a GPU: integers are multiplied by mma or wgmma");
     check_product(function, extent_of(a), extent_of(b), extent_of(c));
-    validate_epilogue(epilogue, c);
+    validate_epilogue(epilogue, c, product_input{"a", a}, product_input{"b", b});
     const gpu_properties gpu = properties_of(exec);
     if (gpu.capability < 80) {
         throw_argument(function, "exec's capability", gpu.capability,

@@ -91,6 +91,9 @@ void gemm_scaled(const Executor& exec, const gpu_gemm_plan& plan, float alpha, m
     detail::check_gpu_product(function, a, b, c, epilogue);
     detail::check_scaled_product(function, detail::extent_of(a), a_scales, detail::extent_of(b), b_scales,
                                  detail::extent_of(c));
+    detail::validate_epilogue(epilogue, c, detail::product_input{"a", a}, detail::product_input{"b", b},
+                              detail::product_input{"a_scales.values", a_scales},
+                              detail::product_input{"b_scales.values", b_scales});
     detail::check_plan<Kernel, Executor, a_value>(function, exec, plan, c.rows, c.columns, a.columns, 1,
                                                   workspace.size());
     if (c.rows == 0 || c.columns == 0) return;

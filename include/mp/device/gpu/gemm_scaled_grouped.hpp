@@ -42,7 +42,10 @@ void gemm_scaled_grouped_m(const Executor& exec, float alpha, matrix_view<A> a,
     detail::check_row_groups(function, groups, a, b, c);
     detail::check_scaled_row_groups(function, groups, a, a_scales, b, b_scales, c);
     detail::check_row_major_groups(function, "c.order", c.order);
-    detail::validate_epilogue(epilogue, c);
+    detail::validate_epilogue(epilogue, c, detail::product_input{"a", a},
+                              detail::product_input{"b", b, groups},
+                              detail::product_input{"a_scales.values", a_scales},
+                              detail::product_input{"b_scales.values", b_scales, groups});
     if (c.rows == 0 || c.columns == 0 || groups == 0) return;
     using a_value = std::remove_const_t<A>;
     using b_value = std::remove_const_t<B>;
@@ -74,7 +77,10 @@ void gemm_scaled_masked(const Executor& exec, float alpha, matrix_batch<A> a,
     detail::check_batch(function, groups, a, b, c);
     detail::check_scaled_batch(function, groups, a, a_scales, b, b_scales, c);
     detail::check_row_major_groups(function, "c.first.order", c.first.order);
-    detail::validate_batch_epilogue(epilogue, c.first);
+    detail::validate_batch_epilogue(epilogue, groups, c, detail::product_input{"a", a, groups},
+                                    detail::product_input{"b", b, groups},
+                                    detail::product_input{"a_scales.values", a_scales, groups},
+                                    detail::product_input{"b_scales.values", b_scales, groups});
     const std::ptrdiff_t rows = detail::check_expected_rows(function, expected_rows, c.first.rows);
     if (c.first.rows == 0 || c.first.columns == 0) return;
     using a_value = std::remove_const_t<A>;
@@ -109,7 +115,10 @@ void gemm_scaled_grouped_k(const Executor& exec, float alpha, matrix_view<A> a,
     const std::ptrdiff_t groups = detail::check_group_offsets(function, offsets);
     detail::check_k_groups(function, groups, a, b, c);
     detail::check_scaled_k_groups(function, groups, a, a_scales, b, b_scales, c);
-    detail::validate_batch_epilogue(epilogue, c.first);
+    detail::validate_batch_epilogue(epilogue, groups, c, detail::product_input{"a", a},
+                                    detail::product_input{"b", b},
+                                    detail::product_input{"a_scales.values", a_scales},
+                                    detail::product_input{"b_scales.values", b_scales});
     if (c.first.rows == 0 || c.first.columns == 0 || groups == 0) return;
     using a_value = std::remove_const_t<A>;
     using b_value = std::remove_const_t<B>;

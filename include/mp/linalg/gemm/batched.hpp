@@ -79,7 +79,8 @@ void gemm_batched(cpu exec, std::ptrdiff_t count, float alpha, matrix_batch<A> a
     if (count < 0) detail::throw_argument(function, "count", count, "must not be negative");
     if (count == 0) return;
     detail::check_batch(function, count, a, b, c);
-    detail::validate_batch_epilogue(epilogue, c.first);
+    detail::validate_batch_epilogue(epilogue, count, c, detail::product_input{"a", a, count},
+                                    detail::product_input{"b", b, count});
     static_cast<void>(detail::isa_of(function, exec));
 
     cpu inner = exec;

@@ -8,6 +8,7 @@
 #include <mp/base/view_extent.hpp>
 #include <mp/config.hpp>
 #include <mp/error.hpp>
+#include <mp/linalg/gemm/epilogue_operands.hpp>
 #include <mp/linalg/gemm/epilogue_runs.hpp>
 #include <mp/matrix_view.hpp>
 #include <mp/numbers/format/float_arithmetic.hpp>
@@ -30,6 +31,10 @@ namespace mp { inline namespace MP_ISA_NAMESPACE {
 /// refers to, as the epilogues of <mp/linalg/gemm/epilogue_outputs.hpp> do. For a product on a CUDA device it is also trivially
 /// copyable, callable in device code, and refers to device memory only; the library's epilogues are, if
 /// bias, scales and outputs lie in device memory.
+///
+/// Before anything is written, products compare what the library's epilogues read and write with A, B and C, also
+/// within mp::compose, and throw mp::argument_error where they overlap. What a function object of the user's refers
+/// to, a lambda's captures for example, no product knows: its author sees to it.
 ///
 /// An epilogue may have a member validate(rows, columns), which mp::gemm calls with the shape of C before it
 /// writes anything, and which throws mp::argument_error when the epilogue cannot serve that shape. And it may
@@ -116,6 +121,18 @@ inline void check_epilogue_size(std::string_view name, std::size_t size, bias_ax
     }
 }
 
+/// One value per column (or row) of C, as a matrix of one row (or column), which is in use by element where C is no
+/// larger.
+template <class Value>
+epilogue_operand axis_operand(std::string_view name, const Value* values, std::size_t size, bias_axis axis) {
+    const auto count = static_cast<std::ptrdiff_t>(size);
+    const bool is_row = axis == bias_axis::column;
+    return {{name,
+             {reinterpret_cast<std::uintptr_t>(values), static_cast<std::ptrdiff_t>(sizeof(Value)),
+              is_row ? 1 : count, is_row ? count : 1, count, is_row}},
+            epilogue_access::read_by_element};
+}
+
 }}  // namespace mp::detail
 
 namespace mp { inline namespace MP_ISA_NAMESPACE {
@@ -165,6 +182,11 @@ struct bias_epilogue {
     void validate(std::ptrdiff_t rows, std::ptrdiff_t columns) const {
         detail::check_epilogue_size("bias", size, Axis, rows, columns);
     }
+    /// Passes the operand to f.
+    template <class Function>
+    void for_each_operand(const Function& f) const {
+        f(detail::axis_operand("bias", bias, size, Axis));
+    }
 };
 
 /// Multiplies the value by scale[column] or scale[row], rounded once to float: what quantised weights carry.
@@ -211,6 +233,11 @@ struct scale_epilogue {
     void validate(std::ptrdiff_t rows, std::ptrdiff_t columns) const {
         detail::check_epilogue_size("scale", size, Axis, rows, columns);
     }
+    /// Passes the operand to f.
+    template <class Function>
+    void for_each_operand(const Function& f) const {
+        f(detail::axis_operand("scale", scale, size, Axis));
+    }
 };
 
 /// Adds an element of another matrix, such as what goes around a block of layers, rounded once to float. The
@@ -243,6 +270,12 @@ struct residual_epilogue {
         detail::check_view("mp::gemm", "residual", detail::extent_of(residual));
         detail::check_equal_sizes("mp::gemm", "residual.rows", residual.rows, "c.rows", rows);
         detail::check_equal_sizes("mp::gemm", "residual.columns", residual.columns, "c.columns", columns);
+    }
+    /// Passes the operand to f.
+    template <class Function>
+    void for_each_operand(const Function& f) const {
+        f(detail::epilogue_operand{{"residual", detail::extent_of(residual)},
+                                   detail::epilogue_access::read_by_element});
     }
 };
 
@@ -325,10 +358,11 @@ struct epilogue_chain {
         if constexpr (requires { second.validate(rows, columns); }) second.validate(rows, columns);
     }
 
-    /// Lets both parts check that what they write does not overlap C.
-    void check_outputs(const detail::view_extent& c) const {
-        if constexpr (detail::stores_matrix<First>) first.check_outputs(c);
-        if constexpr (detail::stores_matrix<Second>) second.check_outputs(c);
+    /// Passes the operands of both parts to f.
+    template <class Function>
+    void for_each_operand(const Function& f) const {
+        detail::for_each_operand_of(first, f);
+        detail::for_each_operand_of(second, f);
     }
     static constexpr bool stores_matrix = detail::stores_matrix<First> || detail::stores_matrix<Second>;
 

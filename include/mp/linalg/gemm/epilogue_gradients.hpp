@@ -6,6 +6,7 @@
 #include <mp/arrays/convert/kernels/number_vectors.hpp>
 #include <mp/base/view_extent.hpp>
 #include <mp/config.hpp>
+#include <mp/linalg/gemm/epilogue_operands.hpp>
 #include <mp/linalg/gemm/epilogue_runs.hpp>
 #include <mp/matrix_view.hpp>
 #include <mp/numbers/format/number_traits.hpp>
@@ -110,6 +111,12 @@ struct activation_gradient_epilogue {
         detail::check_equal_sizes("mp::gemm", "preactivation.rows", preactivation.rows, "c.rows", rows);
         detail::check_equal_sizes("mp::gemm", "preactivation.columns", preactivation.columns, "c.columns",
                                   columns);
+    }
+    /// Passes the operand to f.
+    template <class Function>
+    void for_each_operand(const Function& f) const {
+        f(detail::epilogue_operand{{"preactivation", detail::extent_of(preactivation)},
+                                   detail::epilogue_access::read_by_element});
     }
 
 private:

@@ -10,9 +10,9 @@
 #include <mp/config.hpp>
 #include <mp/error.hpp>
 #include <mp/linalg/gemm/epilogue.hpp>
+#include <mp/linalg/gemm/epilogue_operands.hpp>
 #include <mp/linalg/gemm/epilogue_runs.hpp>
 #include <mp/linalg/gemm/tile_output.hpp>
-#include <mp/linalg/gemm/validation.hpp>
 #include <mp/matrix_view.hpp>
 #include <mp/numbers/format/basic_float.hpp>
 #include <mp/numbers/rules/elementwise.hpp>
@@ -133,11 +133,11 @@ struct store_auxiliary_epilogue {
         detail::check_equal_sizes("mp::gemm", "auxiliary.rows", auxiliary.rows, "c.rows", rows);
         detail::check_equal_sizes("mp::gemm", "auxiliary.columns", auxiliary.columns, "c.columns", columns);
     }
-    /// Throws argument_error where it overlaps C.
-    void check_outputs(const detail::view_extent& c) const {
-        if (!detail::views_overlap(c, detail::extent_of(auxiliary))) return;
-        detail::throw_error(argument_error(
-            "mp::gemm: c overlaps auxiliary; they must not share elements, since both are written"));
+    /// Passes the operand to f.
+    template <class Function>
+    void for_each_operand(const Function& f) const {
+        f(detail::epilogue_operand{{"auxiliary", detail::extent_of(auxiliary)},
+                                   detail::epilogue_access::written_by_element});
     }
 };
 
@@ -148,7 +148,7 @@ struct store_auxiliary_epilogue {
 ///                                               mp::gelu_epilogue{}));
 ///
 /// Every element is written once, by the thread that writes the element of C. The matrix must not overlap what the
-/// product reads or writes otherwise; mp::gemm throws argument_error for one of another shape or over C. Products of
+/// product reads or writes otherwise; mp::gemm throws argument_error for one of another shape or over any of these. Products of
 /// batches, masked groups and groups along k, which have more than one C, do not take it.
 template <class Value>
     requires(number<Value> && !std::is_const_v<Value>)
@@ -180,6 +180,12 @@ struct amax_epilogue {
         if (amax == nullptr) {
             detail::throw_error(argument_error("mp::gemm: amax is null; it must point to a float"));
         }
+    }
+    /// Passes the operand to f.
+    template <class Function>
+    void for_each_operand(const Function& f) const {
+        f(detail::epilogue_operand{{"amax", detail::extent_of_value(amax)},
+                                   detail::epilogue_access::written});
     }
 };
 
@@ -232,6 +238,14 @@ struct quantize_epilogue {
             detail::throw_argument("mp::gemm", "scale", scale, "must be finite and greater than 0");
         } else if (scale == nullptr) {
             detail::throw_error(argument_error("mp::gemm: scale is null; it must point to a float"));
+        }
+    }
+    /// Passes a scale in memory to f.
+    template <class Function>
+    void for_each_operand(const Function& f) const {
+        if constexpr (!std::is_same_v<Scale, float>) {
+            f(detail::epilogue_operand{{"scale", detail::extent_of_value(scale)},
+                                       detail::epilogue_access::read});
         }
     }
 

@@ -3,9 +3,7 @@
 /// How products on the CPU call their epilogues: for runs of values that are neighbours in C.
 #pragma once
 
-#include <mp/base/view_extent.hpp>
 #include <mp/config.hpp>
-#include <mp/matrix_view.hpp>
 #include <mp/numbers/format/float_arithmetic.hpp>
 #include <mp/numbers/rules/elementwise.hpp>
 #include <mp/numbers/simd/processor.hpp>
@@ -72,24 +70,6 @@ void apply_to_runs(const Epilogue& epilogue, const epilogue_runs& all) {
     all.for_each([&](float* values, std::ptrdiff_t row, std::ptrdiff_t column) {
         apply_to_run(epilogue, values, all.count, row, column, all.down);
     });
-}
-
-/// Whether an epilogue writes a matrix of C's shape, which the products of a batch cannot share.
-template <class Epilogue>
-inline constexpr bool stores_matrix = requires { requires Epilogue::stores_matrix; };
-
-/// Has the epilogue check the shape of C, and that what it writes does not overlap C.
-template <class Epilogue, class C>
-void validate_epilogue(const Epilogue& epilogue, const matrix_view<C>& c) {
-    if constexpr (requires { epilogue.validate(c.rows, c.columns); }) epilogue.validate(c.rows, c.columns);
-    if constexpr (stores_matrix<Epilogue>) epilogue.check_outputs(extent_of(c));
-}
-/// The same for several products, one of which has this C.
-template <class Epilogue, class C>
-void validate_batch_epilogue(const Epilogue& epilogue, const matrix_view<C>& c) {
-    static_assert(!stores_matrix<Epilogue>,
-                  "mp: store_auxiliary has one matrix, and these products have more than one C");
-    validate_epilogue(epilogue, c);
 }
 
 }}  // namespace mp::detail

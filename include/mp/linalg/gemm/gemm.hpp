@@ -158,7 +158,8 @@ void gemm_checked(cpu exec, float alpha, matrix_view<A> a, matrix_view<B> b, con
                   float beta, matrix_view<C> c, const Epilogue& epilogue, gemm_workspace* workspace) {
     using a_value = std::remove_const_t<A>;
     using b_value = std::remove_const_t<B>;
-    validate_epilogue(epilogue, c);
+    validate_epilogue(epilogue, c, product_input{"a", a},
+                      product_input{"b", b, packed.data == nullptr ? 1 : 0});
     if (c.rows == 0 || c.columns == 0) return;
     const instruction_set isa = isa_of("mp::gemm", exec);
     const tile_output output =
@@ -247,8 +248,10 @@ namespace mp { inline namespace MP_ISA_NAMESPACE {
 /// processor lacks; a negative size; a leading dimension that is too small; null data with a non-zero size;
 /// b.rows or c's shape that does not fit; a c that overlaps a or b (blocks that interleave in one larger
 /// matrix of equal leading dimension, in the same order, are told apart exactly; otherwise the ranges from
-/// first to last byte must be disjoint); an epilogue that rejects the shape of c. std::bad_alloc, too, leaves
-/// c as it was.
+/// first to last byte must be disjoint); an epilogue that rejects the shape of c; an operand of an epilogue
+/// that overlaps c (a matrix that is read for the same element may be c itself: the same elements in the same
+/// places); an output of an epilogue that overlaps a, b, c or another operand of the epilogue, unless it replaces
+/// a matrix that is read for the same element. std::bad_alloc, too, leaves c as it was.
 template <gemm_input A, gemm_input B, gemm_output C, gemm_epilogue Epilogue = identity_epilogue>
 void gemm(cpu exec, float alpha, matrix_view<A> a, matrix_view<B> b, float beta, matrix_view<C> c,
           Epilogue epilogue = {}) {

@@ -125,7 +125,8 @@ void gemm_grouped_m(const Executor& exec, float alpha, matrix_view<A> a, matrix_
     const std::ptrdiff_t groups = detail::check_group_offsets(function, offsets);
     detail::check_row_groups(function, groups, a, b, c);
     detail::check_group_bounds(function, offsets, "a.rows", a.rows);
-    detail::validate_epilogue(epilogue, c);
+    detail::validate_epilogue(epilogue, c, detail::product_input{"a", a},
+                              detail::product_input{"b", b, groups});
     for (std::ptrdiff_t g = 0; g < groups; ++g) {
         const std::ptrdiff_t first = offsets[static_cast<std::size_t>(g)];
         const std::ptrdiff_t rows = offsets[static_cast<std::size_t>(g) + 1] - first;
@@ -152,7 +153,8 @@ void gemm_masked(const Executor& exec, float alpha, matrix_batch<A> a, matrix_ba
     if (groups == 0) return;
     detail::check_batch(function, groups, a, b, c);
     detail::check_group_counts(function, counts, a.first.rows);
-    detail::validate_batch_epilogue(epilogue, c.first);
+    detail::validate_batch_epilogue(epilogue, groups, c, detail::product_input{"a", a, groups},
+                                    detail::product_input{"b", b, groups});
     for (std::ptrdiff_t g = 0; g < groups; ++g) {
         const std::ptrdiff_t rows = counts[static_cast<std::size_t>(g)];
         if (rows == 0) continue;
@@ -178,7 +180,8 @@ void gemm_grouped_k(const Executor& exec, float alpha, matrix_view<A> a, matrix_
     const std::ptrdiff_t groups = detail::check_group_offsets(function, offsets);
     detail::check_k_groups(function, groups, a, b, c);
     detail::check_group_bounds(function, offsets, "a.columns", a.columns);
-    detail::validate_batch_epilogue(epilogue, c.first);
+    detail::validate_batch_epilogue(epilogue, groups, c, detail::product_input{"a", a},
+                                    detail::product_input{"b", b});
     for (std::ptrdiff_t g = 0; g < groups; ++g) {
         const std::ptrdiff_t first = offsets[static_cast<std::size_t>(g)];
         const std::ptrdiff_t k = offsets[static_cast<std::size_t>(g) + 1] - first;

@@ -102,7 +102,10 @@ void gemm_scaled_grouped_m(const Executor& exec, float alpha, matrix_view<A> a,
     detail::check_row_groups(function, groups, a, b, c);
     detail::check_scaled_row_groups(function, groups, a, a_scales, b, b_scales, c);
     detail::check_group_bounds(function, offsets, "a.rows", a.rows);
-    detail::validate_epilogue(epilogue, c);
+    detail::validate_epilogue(epilogue, c, detail::product_input{"a", a},
+                              detail::product_input{"b", b, groups},
+                              detail::product_input{"a_scales.values", a_scales},
+                              detail::product_input{"b_scales.values", b_scales, groups});
     for (std::ptrdiff_t g = 0; g < groups; ++g) {
         const std::ptrdiff_t first = offsets[static_cast<std::size_t>(g)];
         const std::ptrdiff_t rows = offsets[static_cast<std::size_t>(g) + 1] - first;
@@ -128,7 +131,10 @@ void gemm_scaled_masked(const Executor& exec, float alpha, matrix_batch<A> a,
     detail::check_batch(function, groups, a, b, c);
     detail::check_scaled_batch(function, groups, a, a_scales, b, b_scales, c);
     detail::check_group_counts(function, counts, a.first.rows);
-    detail::validate_batch_epilogue(epilogue, c.first);
+    detail::validate_batch_epilogue(epilogue, groups, c, detail::product_input{"a", a, groups},
+                                    detail::product_input{"b", b, groups},
+                                    detail::product_input{"a_scales.values", a_scales, groups},
+                                    detail::product_input{"b_scales.values", b_scales, groups});
     for (std::ptrdiff_t g = 0; g < groups; ++g) {
         const std::ptrdiff_t rows = counts[static_cast<std::size_t>(g)];
         if (rows == 0) continue;
@@ -155,7 +161,10 @@ void gemm_scaled_grouped_k(const Executor& exec, float alpha, matrix_view<A> a,
     detail::check_scaled_k_groups(function, groups, a, a_scales, b, b_scales, c);
     detail::check_group_bounds(function, offsets, "a.columns", a.columns);
     detail::check_group_blocks(function, offsets, a.columns);
-    detail::validate_batch_epilogue(epilogue, c.first);
+    detail::validate_batch_epilogue(epilogue, groups, c, detail::product_input{"a", a},
+                                    detail::product_input{"b", b},
+                                    detail::product_input{"a_scales.values", a_scales},
+                                    detail::product_input{"b_scales.values", b_scales});
     for (std::ptrdiff_t g = 0; g < groups; ++g) {
         const std::ptrdiff_t first = offsets[static_cast<std::size_t>(g)];
         const std::ptrdiff_t k = offsets[static_cast<std::size_t>(g) + 1] - first;

@@ -71,7 +71,9 @@ void gemm_scaled(cpu exec, float alpha, matrix_view<A> a, const k_block_scales& 
     detail::check_threads(function, exec);
     detail::check_scaled_product(function, detail::extent_of(a), a_scales, detail::extent_of(b), b_scales,
                                  detail::extent_of(c));
-    detail::validate_epilogue(epilogue, c);
+    detail::validate_epilogue(epilogue, c, detail::product_input{"a", a}, detail::product_input{"b", b},
+                              detail::product_input{"a_scales.values", a_scales},
+                              detail::product_input{"b_scales.values", b_scales});
     const instruction_set isa = detail::isa_of(function, exec);
     if (c.rows == 0 || c.columns == 0) return;
     const detail::tile_output output =

@@ -14,13 +14,21 @@
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Whether two checked views share a byte that belongs to an element of both. Exact when the views have the
-/// same orientation and their vectors are the same distance apart, as blocks of one larger matrix are; in all
-/// other cases the answer is whether the ranges from first to last element overlap.
+/// same orientation and their vectors are the same distance apart, as blocks of one larger matrix are, or one of
+/// them is a single vector, as arrays are; in all other cases the answer is whether the ranges from first to last
+/// element overlap.
 inline bool views_overlap(const view_extent& a, const view_extent& b) {
     if (a.empty() || b.empty()) return false;
     if (a.address >= b.address + b.byte_count() || b.address >= a.address + a.byte_count()) return false;
-    const std::ptrdiff_t stride = a.leading_dimension * a.element_size;
-    if (a.row_major != b.row_major || stride != b.leading_dimension * b.element_size) return true;
+    const bool is_one_vector = a.vector_count() == 1 || b.vector_count() == 1;
+    const view_extent& spaced = a.vector_count() == 1 ? b : a;
+    const std::ptrdiff_t stride = spaced.leading_dimension * spaced.element_size;
+    if (!is_one_vector && (a.row_major != b.row_major || stride != b.leading_dimension * b.element_size)) {
+        return true;
+    }
+    // A vector that is longer than the stride leaves no room in between.
+    if (a.vector_length() * a.element_size > stride || b.vector_length() * b.element_size > stride)
+        return true;
     // The higher view starts `shift` bytes behind the start of vector `vectors` of the lower one, which is a
     // vector that exists since the ranges overlap. Its own vectors can meet that vector and the following
     // ones from behind, and reach into the next; no further, since none is longer than the stride.
@@ -44,6 +52,39 @@ inline void check_no_overlap(std::string_view function, const view_extent& c, st
     throw_error(argument_error(std::string(function) + ": c.data is 0x" + std::string(digits, end.ptr) +
                                "; it must not make c overlap " + std::string(input_name) +
                                ", which is read while c is written"));
+}
+
+/// An operand with the name that messages call it by.
+struct named_operand {
+    std::string_view name;
+    view_extent extent;
+};
+
+/// Throws when an array that is written shares elements with another operand.
+inline void check_separate(std::string_view function, const named_operand& written,
+                           const named_operand& other) {
+    if (!views_overlap(written.extent, other.extent)) return;
+    std::string message(function);
+    message.append(": ").append(written.name).append(" overlaps ").append(other.name);
+    message.append("; they must not share elements, because ").append(written.name);
+    message.append(" is written while ").append(other.name).append(" is in use");
+    throw_error(argument_error(message));
+}
+
+/// Whether two views have the same elements in the same places.
+inline bool same_elements(const view_extent& a, const view_extent& b) {
+    const auto row_stride = [](const view_extent& x) { return x.row_major ? x.leading_dimension : 1; };
+    const auto column_stride = [](const view_extent& x) { return x.row_major ? 1 : x.leading_dimension; };
+    return a.address == b.address && a.element_size == b.element_size && a.rows == b.rows &&
+           a.columns == b.columns && (a.rows < 2 || row_stride(a) == row_stride(b)) &&
+           (a.columns < 2 || column_stride(a) == column_stride(b));
+}
+
+/// As check_separate, for what is computed element by element: the same elements in the same places may be
+/// written over.
+inline void check_separate_or_same(std::string_view function, const named_operand& written,
+                                   const named_operand& other) {
+    if (!same_elements(written.extent, other.extent)) check_separate(function, written, other);
 }
 
 /// Checks everything about the three matrices of c = a b.

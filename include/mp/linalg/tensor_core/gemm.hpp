@@ -73,6 +73,7 @@ void multiply_emulated(std::string_view function, const emulated<Arch, Accumulat
                        const Epilogue& epilogue, Make make) {
     check_threads(function, cpu{.threads = exec.threads});
     check_float8_unit<Arch, std::remove_const_t<A>, Accumulator>(function, "exec.float8", exec.float8);
+    validate_epilogue(epilogue, c, product_input{"a", a}, product_input{"b", b});
     compute_emulated(function, exec, alpha, a.columns, beta, c, epilogue, [&](instruction_set isa) {
         return make(Product{a, b, unit_for<std::remove_const_t<A>>(exec.float8), isa, 0});
     });

@@ -54,7 +54,7 @@ void gemm(emulated<Arch> exec, float alpha, matrix_view<A> a, matrix_view<B> b, 
     const cpu host{.threads = exec.threads, .instructions = exec.instructions};
     detail::check_threads(function, host);
     detail::check_product(function, detail::extent_of(a), detail::extent_of(b), detail::extent_of(c));
-    detail::validate_epilogue(epilogue, c);
+    detail::validate_epilogue(epilogue, c, detail::product_input{"a", a}, detail::product_input{"b", b});
     const instruction_set isa = detail::isa_of(function, host);
     if (c.rows == 0 || c.columns == 0) return;
     const detail::tile_output output =

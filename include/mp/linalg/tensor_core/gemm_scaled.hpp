@@ -72,6 +72,9 @@ void gemm_scaled(emulated<Arch> exec, float alpha, matrix_view<A> a, const k_blo
     using product = typename scaled::product;
     detail::check_scaled_product(function, detail::extent_of(a), a_scales, detail::extent_of(b), b_scales,
                                  detail::extent_of(c));
+    detail::validate_epilogue(epilogue, c, detail::product_input{"a", a}, detail::product_input{"b", b},
+                              detail::product_input{"a_scales.values", a_scales},
+                              detail::product_input{"b_scales.values", b_scales});
     detail::multiply_emulated<Arch, float, product>(
         function, exec, alpha, a, b, beta, c, epilogue, [&](const product& operands) {
             return scaled{operands, detail::k_scales_of_a(a_scales, c.rows),

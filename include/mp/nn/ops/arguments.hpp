@@ -157,12 +157,7 @@ view_extent extent_of(std::span<Element, Extent> view) {
             true};
 }
 
-/// An operand with the name that messages call it by. An absent one is an empty array.
-struct named_operand {
-    std::string_view name;
-    view_extent extent;
-};
-
+/// An operand with its name. An absent one is an empty array.
 template <class View>
 named_operand named(std::string_view name, const View& view) {
     if constexpr (std::same_as<View, ops::absent_t>) {
@@ -202,28 +197,6 @@ inline void check_size(std::string_view function, const named_operand& operand, 
     if (operand.extent.columns == size) return;
     check_equal_sizes(function, std::string(operand.name) + ".size()", operand.extent.columns, size_name,
                       size);
-}
-
-/// Throws when an array that is written shares elements with another operand.
-inline void check_separate(std::string_view function, const named_operand& written,
-                           const named_operand& other) {
-    if (!views_overlap(written.extent, other.extent)) return;
-    std::string message(function);
-    message.append(": ").append(written.name).append(" overlaps ").append(other.name);
-    message.append("; they must not share elements, because ").append(written.name);
-    message.append(" is written while ").append(other.name).append(" is in use");
-    throw_error(argument_error(message));
-}
-
-/// As check_separate, for element-wise ops: the same elements in the same places may be written over.
-inline void check_separate_or_same(std::string_view function, const named_operand& written,
-                                   const named_operand& other) {
-    const view_extent& a = written.extent;
-    const view_extent& b = other.extent;
-    const bool same = a.address == b.address && a.element_size == b.element_size && a.rows == b.rows &&
-                      a.columns == b.columns && a.leading_dimension == b.leading_dimension &&
-                      a.row_major == b.row_major;
-    if (!same) check_separate(function, written, other);
 }
 
 }}  // namespace mp::detail

@@ -28,7 +28,7 @@ void multiply_mixed(const Executor& exec, float alpha, matrix_view<A> a, matrix_
     static_assert(std::is_trivially_copyable_v<Epilogue>,
                   "mp::gemm on a GPU: the epilogue is copied to the device byte by byte");
     check_product(function, extent_of(a), extent_of(b), extent_of(c));
-    validate_epilogue(epilogue, c);
+    validate_epilogue(epilogue, c, product_input{"a", a}, product_input{"b", b});
     const gpu_properties gpu = properties_of(exec);
     if (gpu.capability < 80) {
         if constexpr (widens_to_float<A> && widens_to_float<B>) {

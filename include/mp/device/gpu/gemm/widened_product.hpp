@@ -41,6 +41,7 @@ template <class Executor, class A, class B, class C, class Epilogue>
 void multiply_widened(const Executor& exec, float alpha, matrix_view<A> a, matrix_view<B> b, float beta,
                       matrix_view<C> c, const Epilogue& epilogue) {
     check_product("mp::gemm", extent_of(a), extent_of(b), extent_of(c));
+    validate_epilogue(epilogue, c, product_input{"a", a}, product_input{"b", b});
     const workspace::frame frame(workspace_of(exec));
     const matrix_view<const float> left = widened(exec, a);
     const matrix_view<const float> right = widened(exec, b);
