@@ -244,7 +244,9 @@ MP_ALWAYS_INLINE runtime_result vector_result(runtime_divide /*operation*/, doub
     const uint64_lanes sign = bits_of_doubles(quotient) ^ bits_of_doubles(b);
     const uint64_lanes rest_is_exact = ~(out_of_room(quotient) | out_of_room(a));
     const uint64_lanes exact_zero = zero_lanes(a) & zero_lanes(quotient);
-    return {quotient, nudge_of(residual_of(quotient, b, a), sign), ~(rest_is_exact | exact_zero)};
+    // The residual of 0 / infinity is NaN.
+    return {quotient, nudge_of(residual_of(quotient, b, a), sign) & ~exact_zero,
+            ~(rest_is_exact | exact_zero)};
 }
 MP_ALWAYS_INLINE runtime_result vector_result(runtime_sqrt /*operation*/, doubles a, doubles /*b*/) {
     const doubles root = sqrt(a);
