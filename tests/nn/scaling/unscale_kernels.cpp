@@ -18,6 +18,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "arrays/placed_array.hpp"
 #include "numbers/simd/caller_modes.hpp"
 
 namespace {
@@ -148,6 +149,28 @@ TEST_CASE("results so large that they are written past the caches are the same")
                 CHECK(wrong == 0);
             }
         }
+    });
+}
+
+TEST_CASE("results that are written past the caches may lie at any byte") {
+    constexpr std::size_t size = 5000;
+    std::mt19937 random(11);
+    std::vector<mp::half> gradients(size);
+    for (mp::half& value : gradients) value = random_value<mp::half>(random);
+    std::vector<float> expected(size);
+    mp::unscale_and_check(mp::cpu{1, mp::instruction_set::portable}, gradients, expected, 0.5F);
+    on_every_instruction_set([&](mp::cpu exec) {
+        const auto pass = mp::detail::select_unscale<mp::half>(exec.instructions, 0.5F, false,
+                                                               mp::detail::large_result / sizeof(float));
+        std::size_t wrong = 0;
+        for (std::size_t offset = 0; offset < 64; offset += byte_step<float>) {
+            placed_array<float> unscaled(offset, size);
+            pass(gradients.data(), unscaled.span().data(), size, 0.5F, mp::detail::no_check_limit);
+            const std::vector<float> found = unscaled.values();
+            wrong += std::memcmp(found.data(), expected.data(), size * sizeof(float)) != 0 ? 1U : 0U;
+            wrong += unscaled.is_alone() ? 0U : 1U;
+        }
+        CHECK(wrong == 0);
     });
 }
 

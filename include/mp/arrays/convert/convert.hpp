@@ -54,7 +54,14 @@ inline std::size_t streaming_threshold() noexcept {
 /// Elements of a buffer that is then streamed: whole cache lines of every type.
 inline constexpr std::size_t streaming_block = 1024;
 
-/// Elements from `to` up to the next cache line.
+/// Whether elements of this array begin cache lines. Those of one that is not aligned for its type never do, and are
+/// written by ordinary stores, which may go to any address.
+template <class To>
+bool has_whole_cache_lines(const To* to) noexcept {
+    return reinterpret_cast<std::uintptr_t>(to) % sizeof(To) == 0;
+}
+
+/// Elements from `to`, which has whole cache lines, up to the next one.
 template <class To>
 std::size_t elements_to_cache_line(const To* to) noexcept {
     const std::size_t past = reinterpret_cast<std::uintptr_t>(to) % cache_line;
@@ -88,8 +95,8 @@ void convert_in_chunks(cpu exec, instruction_set isa, const From* from, To* to, 
                        Convert convert) {
     // What takes longer than starting a thread.
     const std::size_t grain = std::size_t{1} << (isa == instruction_set::portable ? 16 : 18);
-    const bool streams =
-        has_streaming_stores && count >= grain && count * (sizeof(From) + sizeof(To)) > streaming_threshold();
+    const bool streams = has_streaming_stores && count >= grain && has_whole_cache_lines(to) &&
+                         count * (sizeof(From) + sizeof(To)) > streaming_threshold();
     const auto convert_chunk = [&](std::size_t begin, std::size_t end) {
         const default_floating_point_modes modes;
         if (streams) {
@@ -174,7 +181,7 @@ namespace mp { inline namespace MP_ISA_NAMESPACE {
 /// differ, a range is null but not empty, the ranges overlap, exec.threads is less than one, or the
 /// processor lacks exec.instructions. May be called from several threads on different targets.
 ///
-/// Targets of many megabytes are written around the caches. With a stochastic p all elements have the same
+/// Targets of many megabytes are written around the caches, unless they are not aligned for their type. With a stochastic p all elements have the same
 /// random bits; see convert_stochastic. Over the memory of the source itself: convert_in_place.
 ///
 ///     std::vector<float> weights = ...;

@@ -80,9 +80,11 @@ non_finite_report unscale_large_array(const Gradient* gradient, float* unscaled,
                                       float inverse, std::uint32_t limit) {
     const default_floating_point_modes modes;
     non_finite_report report;
-    const std::size_t past = reinterpret_cast<std::uintptr_t>(unscaled) % vector_bytes / sizeof(float);
+    const std::uintptr_t address = reinterpret_cast<std::uintptr_t>(unscaled);
+    const std::size_t past = address % vector_bytes / sizeof(float);
     std::size_t head = past == 0 ? 0 : lanes - past;
-    if (head > count) head = count;
+    // No element is at a vector's address where none is aligned for its type.
+    if (head > count || address % sizeof(float) != 0) head = count;
     unscale_blocks<Multiply, unscale_target::memory>(gradient, unscaled, 0, head, inverse, limit, report);
     unscale_blocks<Multiply, unscale_target::non_temporal>(gradient, unscaled, head, count, inverse, limit,
                                                            report);
