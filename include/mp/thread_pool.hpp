@@ -12,9 +12,14 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>
+
+#if defined(__unix__) || defined(__APPLE__)
+#include <unistd.h>
+#endif
 
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
@@ -47,41 +52,27 @@ bool spin_until(std::chrono::nanoseconds time, Done done) noexcept {
     return false;
 }
 
-}}  // namespace mp::detail
+/// The process that calls; 0 where there is no fork().
+inline long current_process() noexcept {
+#if defined(__unix__) || defined(__APPLE__)
+    return static_cast<long>(::getpid());
+#else
+    return 0;
+#endif
+}
 
-namespace mp { inline namespace MP_ISA_NAMESPACE {
-
-/// Threads that are started once and wait between calls. A call allocates nothing and costs a microsecond or
-/// some while they are awake, and what it takes to wake them when they have gone to sleep. The calling thread
-/// takes its share of the tasks, and all of those that no other thread has begun, so that a call waits for no
-/// thread that is not at work for it.
-///
-///     mp::thread_pool pool;                                           // one for each processor
-///     const mp::cpu exec{.threads = pool.threads(), .pool = &pool};
-///     mp::gemm(exec, 1, a, b, 0, c);
-///
-/// Serves one call at a time: one that comes from another thread in the meantime, or from inside a task,
-/// runs on its calling thread alone. Must not be destroyed while a call is running.
-class thread_pool final : public thread_executor {
+/// The threads of a pool, and what they share with those that call it.
+class pool_threads {
 public:
-    /// \param threads  how many may run at once, the calling one included; 0 for one for each processor.
-    ///                 Where the system refuses some of them, there are fewer: see threads()
-    /// \param spin     how long threads look for work before they sleep, and callers for the end of the last
-    ///                 tasks. Not at all where there are more threads than processors
-    /// \throws argument_error  a negative number of threads
-    explicit thread_pool(int threads = 0, std::chrono::nanoseconds spin = std::chrono::microseconds(50)) {
-        if (threads < 0) {
-            detail::throw_argument("mp::thread_pool", "threads", threads, "must not be negative");
-        }
-        const unsigned processors = (std::max)(std::thread::hardware_concurrency(), 1U);
-        const unsigned wanted = threads == 0 ? processors : static_cast<unsigned>(threads);
-        if (wanted <= processors) spin_ = spin;
-        static_cast<void>(detail::exception_of([&] {
+    pool_threads(unsigned wanted, std::chrono::nanoseconds spin) : spin_(spin) {
+        static_cast<void>(exception_of([&] {
             workers_.reserve(wanted - 1);
             while (workers_.size() + 1 < wanted) workers_.emplace_back([this] { serve(); });
         }));
     }
-    ~thread_pool() override {
+    pool_threads(const pool_threads&) = delete;
+    pool_threads& operator=(const pool_threads&) = delete;
+    ~pool_threads() {
         {
             const std::lock_guard lock(mutex_);
             stops_ = true;
@@ -90,14 +81,11 @@ public:
         for (std::thread& worker : workers_) worker.join();
     }
 
-    /// Those that were started, and the calling one.
-    [[nodiscard]] int threads() const noexcept override { return static_cast<int>(workers_.size()) + 1; }
+    [[nodiscard]] std::size_t workers() const noexcept { return workers_.size(); }
 
-    void run(std::size_t tasks, task function, const void* work) override {
-        if (tasks < 2 || workers_.empty() || busy_.test_and_set(std::memory_order_acquire)) {
-            for (std::size_t i = 0; i < tasks; ++i) function(work, i);
-            return;
-        }
+    /// Runs tasks on the threads and the calling one. Returns false, with nothing done, while another call does.
+    bool run(std::size_t tasks, thread_executor::task function, const void* work) {
+        if (busy_.test_and_set(std::memory_order_acquire)) return false;
         function_ = function;
         work_ = work;
         unfinished_.store(tasks, std::memory_order_relaxed);
@@ -108,9 +96,12 @@ public:
         run_unclaimed();
         await_end();
         busy_.clear(std::memory_order_release);
+        return true;
     }
 
 private:
+    using task = thread_executor::task;
+
     void wake(std::size_t count) {
         // A worker that has looked for work in vain is inside wait() once the lock is free.
         {
@@ -145,7 +136,7 @@ private:
 
     void await_end() {
         const auto ended = [this] { return unfinished_.load(std::memory_order_seq_cst) == 0; };
-        if (detail::spin_until(spin_, ended)) return;
+        if (spin_until(spin_, ended)) return;
         std::unique_lock lock(mutex_);
         caller_sleeps_.store(true, std::memory_order_seq_cst);
         end_.wait(lock, ended);
@@ -160,7 +151,7 @@ private:
     /// False when the pool ends.
     bool await_work() {
         const auto called = [this] { return unclaimed_.load(std::memory_order_seq_cst) != 0 || stops_; };
-        if (!detail::spin_until(spin_, called)) {
+        if (!spin_until(spin_, called)) {
             std::unique_lock lock(mutex_);
             sleepers_.fetch_add(1, std::memory_order_seq_cst);
             wake_.wait(lock, called);
@@ -182,11 +173,69 @@ private:
     alignas(cache_line) std::atomic_flag busy_;
     std::atomic<std::size_t> sleepers_{0};
     std::atomic<bool> stops_{false};
-    std::chrono::nanoseconds spin_{0};
+    std::chrono::nanoseconds spin_;
     std::mutex mutex_;
     std::condition_variable wake_;
     std::condition_variable end_;
     std::vector<std::thread> workers_;
+};
+
+}}  // namespace mp::detail
+
+namespace mp { inline namespace MP_ISA_NAMESPACE {
+
+/// Threads that are started once and wait between calls. A call allocates nothing and costs a microsecond or
+/// some while they are awake, and what it takes to wake them when they have gone to sleep. The calling thread
+/// takes its share of the tasks, and all of those that no other thread has begun, so that a call waits for no
+/// thread that is not at work for it.
+///
+///     mp::thread_pool pool;                                           // one for each processor
+///     const mp::cpu exec{.threads = pool.threads(), .pool = &pool};
+///     mp::gemm(exec, 1, a, b, 0, c);
+///
+/// Serves one call at a time: one that comes from another thread in the meantime, or from inside a task,
+/// runs on its calling thread alone. Must not be destroyed while a call is running.
+///
+/// After fork(), the child has none of the threads: its calls run on their calling thread alone, and its copy of the
+/// pool ends without waiting for anybody, whether the pool slept or was at work. A child that was made inside of a
+/// task must not return from it.
+class thread_pool final : public thread_executor {
+public:
+    /// \param threads  how many may run at once, the calling one included; 0 for one for each processor.
+    ///                 Where the system refuses some of them, there are fewer: see threads()
+    /// \param spin     how long threads look for work before they sleep, and callers for the end of the last
+    ///                 tasks. Not at all where there are more threads than processors
+    /// \throws argument_error  a negative number of threads
+    explicit thread_pool(int threads = 0, std::chrono::nanoseconds spin = std::chrono::microseconds(50)) {
+        if (threads < 0) {
+            detail::throw_argument("mp::thread_pool", "threads", threads, "must not be negative");
+        }
+        const unsigned processors = (std::max)(std::thread::hardware_concurrency(), 1U);
+        const unsigned wanted = threads == 0 ? processors : static_cast<unsigned>(threads);
+        threads_ = std::make_unique<detail::pool_threads>(
+            wanted, wanted <= processors ? spin : std::chrono::nanoseconds::zero());
+    }
+    thread_pool(const thread_pool&) = delete;
+    thread_pool& operator=(const thread_pool&) = delete;
+    ~thread_pool() override {
+        // In a forked child locks may be held, and threads awaited, by threads that are not there.
+        if (is_forked()) static_cast<void>(threads_.release());
+    }
+
+    /// Those that were started, and the calling one.
+    [[nodiscard]] int threads() const noexcept override { return static_cast<int>(threads_->workers()) + 1; }
+
+    void run(std::size_t tasks, task function, const void* work) override {
+        const bool is_alone = tasks < 2 || threads_->workers() == 0 || is_forked();
+        if (!is_alone && threads_->run(tasks, function, work)) return;
+        for (std::size_t i = 0; i < tasks; ++i) function(work, i);
+    }
+
+private:
+    [[nodiscard]] bool is_forked() const noexcept { return detail::current_process() != process_; }
+
+    long process_ = detail::current_process();
+    std::unique_ptr<detail::pool_threads> threads_;
 };
 
 }}  // namespace mp
