@@ -8,6 +8,7 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <random>
@@ -99,7 +100,7 @@ TEST_CASE("groups with scales by mma.sync and by wgmma have the bits of the mode
     }
 }
 
-/// Groups of tokens along k, begun anywhere in a block, which counts as its beginning.
+/// Groups of tokens along k; those that begin or end within a block of scales become NaN.
 template <gpu_gemm_kernel Kernel, mp::arch Arch>
 void check_k(unsigned number, bool by_rows) {
     constexpr std::ptrdiff_t tokens = 816, of_tokens = 7, m = 136, n = 80;
@@ -119,14 +120,14 @@ void check_k(unsigned number, bool by_rows) {
         multiply(mp::row_major(x.data(), m, tokens), mp::column_major(dy.data(), tokens, n), begins,
                  into(to));
     };
-    run(
-        [&](auto a, auto b, const offsets& begins, auto c) {
-            mp::gemm_scaled_grouped_k<Kernel>(
-                gpu_test::watched(
-                    mp::simulated_gpu<Arch>{.seed = number, .multiprocessors = number % 2 == 0 ? 1 : 3}),
-                1.5F, a, of_a, b, of_b, begins, 0.5F, c);
-        },
-        offsets{-4, 128, 500, 511, 640, 9999}, dw);
+    const auto on_gpu = [&](auto a, auto b, const offsets& begins, auto c) {
+        mp::gemm_scaled_grouped_k<Kernel>(gpu_test::watched(mp::simulated_gpu<Arch>{
+                                              .seed = number, .multiprocessors = number % 2 == 0 ? 1 : 3}),
+                                          1.5F, a, of_a, b, of_b, begins, 0.5F, c);
+    };
+    auto split = dw;
+    run(on_gpu, offsets{-4, 128, 384, 384, 640, 9999}, dw);
+    run(on_gpu, offsets{-4, 128, 500, 511, 640, 9999}, split);
     run(
         [&](auto a, auto b, const offsets& begins, auto c) {
             mp::gemm_scaled_grouped_k(mp::emulated<Arch>{}, 1.5F, a, of_a, b, of_b, begins, 0.5F, c);
@@ -134,6 +135,12 @@ void check_k(unsigned number, bool by_rows) {
         offsets{0, 128, 384, 384, 640, 816}, expected);
     CAPTURE(number);
     CHECK(same(dw, expected));
+    std::size_t wrong = 0;
+    for (std::size_t i = 0; i < split.size(); ++i) {
+        const bool is_split = i >= std::size_t{m * n} && i < std::size_t{4 * m * n};
+        wrong += is_split ? !std::isnan(split[i]) : split[i] != expected[i];
+    }
+    CHECK(wrong == 0);
 }
 
 TEST_CASE("groups of blocks of k with scales by mma.sync and by wgmma have the bits of the model") {

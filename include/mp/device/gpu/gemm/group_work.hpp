@@ -17,6 +17,7 @@ namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 struct no_groups {
     static constexpr bool along_k = false;
     static constexpr bool has_tails = false;
+    static constexpr bool has_blocks = false;
     static constexpr bool shares_c = false;
 };
 
@@ -29,6 +30,7 @@ struct group_tile_work : tile_work {
     /// Elements of k in a step behind `end` that the group has only in part; zero if there is none.
     int tail;
     std::ptrdiff_t end_of_rows;  ///< of C
+    bool splits_block;           ///< see group_bounds
 };
 
 /// Where the steps of a tile begin in k, and where they end with the one that a group has in part.
@@ -81,6 +83,7 @@ public:
             work.end = Groups::has_tails ? (end - begin) / StepK : tile_count(end - begin, StepK);
             work.tail = Groups::has_tails ? (end - begin) % StepK : 0;
             work.end_of_rows = end_of_rows_;
+            work.splits_block = tile.splits_block;
         } else {
             (Swapped ? work.column : work.row) += begin;
             work.end = tile_count(k_, StepK);

@@ -76,6 +76,9 @@ struct grouped_gemm_kernel {
                 first = it.begin;
                 k = it.end;
                 c.has_product = c.has_product && k != first;
+                if constexpr (Groups::has_blocks) {
+                    if (it.splits_block) c = output_of_split_block(c);
+                }
             } else {
                 // Rows of the next group come along; their sums are not stored.
                 if constexpr (!Product::a_stage::k_major) {

@@ -6,6 +6,7 @@
 #include <mp/config.hpp>
 #include <mp/device/gpu/gemm/problem.hpp>
 #include <mp/linalg/gemm/k_scales.hpp>
+#include <mp/numbers/rules/float_functions.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -20,6 +21,7 @@ struct group_tile {
     std::ptrdiff_t begin = 0;
     std::ptrdiff_t end = 0;
     tile_coordinate at = {};
+    bool splits_block = false;  ///< see group_bounds
 };
 
 /// What is known of all tiles, whatever their groups are.
@@ -34,7 +36,17 @@ struct tile_shape {
 struct group_bounds {
     int begin;
     int end;
+    /// Whether an offset lies within a block of k that shares scales: C of the group becomes NaN.
+    bool splits_block = false;
 };
+
+/// The output of a group with such bounds, which looks at no sums.
+template <class Output>
+[[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE Output output_of_split_block(Output c) {
+    c.has_product = false;
+    c.beta = float_quiet_nan();
+    return c;
+}
 
 /// An offset of device memory, which nobody has checked, within what there is.
 template <class Thread>
@@ -65,8 +77,12 @@ public:
     }
     [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE group_tile current() const {
         const auto across = static_cast<unsigned>(shape_.tiles_across);
-        return {true, group_, bounds_.begin, bounds_.end,
-                coordinate_of_tile(number_, tiles_ / across, across)};
+        return {true,
+                group_,
+                bounds_.begin,
+                bounds_.end,
+                coordinate_of_tile(number_, tiles_ / across, across),
+                bounds_.splits_block};
     }
 
 private:
@@ -90,8 +106,8 @@ enum class group_kind : unsigned char {
     rows,    ///< contiguous groups of rows of A and C, each with its own B
     masked,  ///< the first rows of each matrix of a batch
     k,       ///< contiguous groups along k; each has its own C
-    /// The same, of groups that begin at multiples of the scale block of k. Offsets within a block count as
-    /// its beginning.
+    /// The same, of groups that begin at multiples of the scale block of k. C of groups with offsets within a block
+    /// becomes NaN.
     blocks_of_k,
 };
 
@@ -108,6 +124,8 @@ struct group_list {
     static constexpr bool along_k = Kind == group_kind::k || Kind == group_kind::blocks_of_k;
     /// Whether groups begin and end within steps.
     static constexpr bool has_tails = Kind == group_kind::k;
+    /// Whether an offset can split a block of scales.
+    static constexpr bool has_blocks = Kind == group_kind::blocks_of_k;
     /// Of which matrices all groups have one.
     static constexpr bool shares_a = Kind != group_kind::masked;
     static constexpr bool shares_b = along_k;
@@ -129,10 +147,16 @@ struct group_list {
     bounds(Thread thread, const tile_shape& shape, std::ptrdiff_t group,
            [[maybe_unused]] const group_bounds& before) const {
         const std::ptrdiff_t most = along_k ? shape.k : shape.rows;
+        bool splits_block = false;
         const auto offset_at = [&](const std::int32_t* from, int least) {
             const int offset = bounded_offset(thread, from, least, most);
-            const bool within = Kind == group_kind::blocks_of_k && offset != most;
-            return within ? offset - offset % static_cast<int>(k_per_scale) : offset;
+            if constexpr (Kind == group_kind::blocks_of_k) {
+                const int within = offset == most ? 0 : offset % static_cast<int>(k_per_scale);
+                splits_block = splits_block || within != 0;
+                return offset - within;
+            } else {
+                return offset;
+            }
         };
         const std::int32_t* end = offsets + group;
         int begin = 0;
@@ -141,7 +165,8 @@ struct group_list {
             begin = follows ? before.end : offset_at(end, 0);
             ++end;
         }
-        return {begin, offset_at(end, begin)};
+        const int bounded_end = offset_at(end, begin);
+        return {begin, bounded_end, splits_block};
     }
     [[nodiscard]] MP_HOST_DEVICE static std::ptrdiff_t tiles_down(const tile_shape& shape,
                                                                   [[maybe_unused]] const group_bounds& of) {
@@ -167,7 +192,9 @@ struct group_list {
             const group_bounds of = bounds(thread, shape, group, {});
             const std::ptrdiff_t down = tiles_down(shape, of);
             if (number >= down * shape.tiles_across) return {};
-            return {true, group, of.begin, of.end, coordinate_of_tile(number, down, shape.tiles_across)};
+            return {
+                true,           group, of.begin, of.end, coordinate_of_tile(number, down, shape.tiles_across),
+                of.splits_block};
         }
     }
 

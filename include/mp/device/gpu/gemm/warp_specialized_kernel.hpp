@@ -308,6 +308,9 @@ private:
         to.data += matrix * c.batch_stride;
         to.rows = work.end_of_rows;
         to.has_product = end_of_steps<Groups>(work) != 0;
+        if constexpr (Groups::has_blocks) {
+            if (work.splits_block) to = output_of_split_block(to);
+        }
         if constexpr (ends_in_registers) {
             const bool whole = row + epilogue_tile_rows <= to.rows || to.rows == c.rows;
             if (maps_c && whole && to.has_product) {
