@@ -253,6 +253,12 @@ TEST_CASE("argmax and accuracy name the argument that does not fit") {
     CHECK(message_of([&] { mp::ops::argmax(mp::cpu{}, values.view, std::vector<std::uint8_t>(2)); }) ==
           "mp::ops::argmax: values.columns is 300; it must be small enough for the type of indices");
     CHECK(message_of([&] {
+              mp::ops::argmax(mp::cpu{}, values.view,
+                              std::span(reinterpret_cast<int*>(&values.view(1, 3)), 2));
+          }) ==
+          "mp::ops::argmax: indices overlaps values; they must not share elements, because indices is "
+          "written while values is in use");
+    CHECK(message_of([&] {
               mp::ops::argmax(mp::cpu{}, values.view.block(0, 0, 2, 0), std::vector<int>(2));
           }) == "mp::ops::argmax: values.columns is 0; it must be at least 1");
     CHECK(message_of([&] { (void)mp::ops::accuracy(mp::cpu{}, values.view, std::vector<int>{0, 300}); }) ==

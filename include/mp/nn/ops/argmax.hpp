@@ -55,9 +55,9 @@ namespace mp::ops { inline namespace MP_ISA_NAMESPACE {
 
 /// indices[r] = the column of the largest value in row r; the first of equals, and the first NaN where there
 /// is one. values is a matrix view with at least one column, in any storage order; indices is a contiguous
-/// range of values.rows integers. Autocast has no part in it. Throws argument_error for sizes that do not fit
-/// and invalid views; indices is then unchanged. On CPUs and, with <mp/nn/ops/argmax/gpu.hpp>, on GPUs, where
-/// values are no doubles and indices lie in device memory, too.
+/// range of values.rows integers. Autocast has no part in it. Throws argument_error for sizes that do not fit,
+/// invalid views and indices that overlap values; indices is then unchanged. On CPUs and, with
+/// <mp/nn/ops/argmax/gpu.hpp>, on GPUs, where values are no doubles and indices lie in device memory, too.
 template <executor Executor = cpu, element Value, detail::contiguous Indices>
 void argmax(const Executor& exec, matrix_view<Value> values, Indices&& indices) {
     constexpr std::string_view function = "mp::ops::argmax";
@@ -72,7 +72,9 @@ void argmax(const Executor& exec, matrix_view<Value> values, Indices&& indices) 
     detail::check_executor(function, exec);
     detail::check_operand(function, operand);
     if (values.columns == 0) detail::throw_argument(function, "values.columns", 0, "must be at least 1");
-    detail::check_size(function, detail::named("indices", results), values.rows, "values.rows");
+    const auto written = detail::named("indices", results);
+    detail::check_size(function, written, values.rows, "values.rows");
+    detail::check_separate(function, written, operand);
     if (!std::in_range<index>(values.columns - 1)) {
         detail::throw_argument(function, "values.columns", values.columns,
                                "must be small enough for the type of indices");
