@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <string>
@@ -109,6 +110,39 @@ TEST_CASE("GGUF: what is damaged is refused") {
     CHECK(holds(refusal(file_of({}, {tensor("a", {16}, 0, 0), tensor("b", {1}, 0, 32)}, data)), "overlap"));
     CHECK(holds(refusal(file_of({}, {tensor("a", {1}, 0, 0), tensor("a", {1}, 0, 32)}, data)),
                 "name is there twice"));
+}
+
+TEST_CASE("GGUF: shapes with a zero are matrices of their sizes, and dimensions fit ptrdiff_t") {
+    const test_folder folder;
+    // The fastest dimension, which has the number of columns, is the first one in the file.
+    const auto matrix = [&](const std::vector<std::uint64_t>& shape, unsigned type) {
+        write_file(folder.file("x"), file_of({}, {tensor("a", shape, type, 0)}, ""));
+        const mp::gguf_file file(folder.file("x"));
+        std::vector<float> none;
+        file.read_converted("a", none);
+        if (type == 39) {
+            const mp::mxfp4 blocks = file.read_mxfp4("a");
+            return std::vector<std::ptrdiff_t>{blocks.rows(), blocks.columns()};
+        }
+        const auto view = file.matrix<float>("a");
+        return std::vector<std::ptrdiff_t>{view.rows, view.columns};
+    };
+    using sizes = std::vector<std::ptrdiff_t>;
+    constexpr std::uint64_t large = 1ULL << 62;
+    for (const unsigned type : {0U, 39U}) {
+        CHECK(matrix({0, 4}, type) == sizes{4, 0});
+        CHECK(matrix({64, 0}, type) == sizes{0, 64});
+        CHECK(matrix({0, 2, 3}, type) == sizes{6, 0});
+        CHECK(holds(thrown<mp::file_error>([&] { matrix({2 * large, 0}, type); }), "a shape is too large"));
+        CHECK(holds(thrown<mp::file_error>([&] { matrix({0, 2 * large}, type); }), "a shape is too large"));
+        CHECK(holds(thrown<mp::file_error>([&] { matrix({0, large, 4}, type); }), "a shape is too large"));
+        if constexpr (sizeof(std::size_t) == 8) {
+            CHECK(matrix({0, large}, type) == sizes{1LL << 62, 0});
+            CHECK(matrix({large, 0}, type) == sizes{0, 1LL << 62});
+            CHECK(holds(thrown<mp::file_error>([&] { matrix({0, large, 2}, type); }),
+                        "too large for a matrix"));
+        }
+    }
 }
 
 TEST_CASE("GGUF: gguf-py writes the same") {

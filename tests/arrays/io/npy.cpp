@@ -6,7 +6,9 @@
 
 #include <doctest/doctest.h>
 
+#include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -116,6 +118,32 @@ TEST_CASE(".npy: what is no such file is refused") {
     CHECK(holds(header("{'descr': '<f4', 'fortran_order': False, 'shape': (1,), } 1"), "more after the end"));
     CHECK(holds(header("{'descr': '<f4', 'x': 1}"), "unknown 'x'"));
     CHECK(holds(header("{'descr': '<f4"), "a string was expected"));
+}
+
+TEST_CASE(".npy: shapes with a zero are matrices of their sizes, and dimensions fit ptrdiff_t") {
+    const test_folder folder;
+    const auto matrix = [&](const std::string& shape, const std::string& fortran = "False") {
+        write_file(folder.file("x"),
+                   npy("{'descr': '<f4', 'fortran_order': " + fortran + ", 'shape': " + shape + "}", ""));
+        const auto view = mp::npy_file(folder.file("x")).matrix<float>();
+        return std::vector<std::ptrdiff_t>{view.rows, view.columns};
+    };
+    using sizes = std::vector<std::ptrdiff_t>;
+    CHECK(matrix("(4, 0)") == sizes{4, 0});
+    CHECK(matrix("(0, 5)") == sizes{0, 5});
+    CHECK(matrix("(4, 0)", "True") == sizes{4, 0});
+    CHECK(matrix("(2, 3, 0)") == sizes{6, 0});
+    CHECK(matrix("(0,)") == sizes{1, 0});
+    if constexpr (sizeof(std::size_t) == 8) {
+        CHECK(matrix("(0, 9223372036854775807)") == sizes{0, (std::numeric_limits<std::ptrdiff_t>::max)()});
+        for (const char* const shape : {"(0, 9223372036854775808)", "(9223372036854775808, 0)",
+                                        "(0, 18446744073709551615)", "(4294967296, 4294967296, 0)"}) {
+            CHECK(holds(thrown<mp::file_error>([&] { matrix(shape); }), "do not fit its shape"));
+            CHECK(holds(thrown<mp::file_error>([&] { matrix(shape, "True"); }), "do not fit its shape"));
+        }
+        CHECK(holds(thrown<mp::file_error>([&] { matrix("(4294967296, 2147483648, 0)"); }),
+                    "[4294967296, 2147483648, 0], which is too large for a matrix"));
+    }
 }
 
 TEST_CASE(".npy: NumPy and ml_dtypes read and write the same") {

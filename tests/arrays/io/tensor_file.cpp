@@ -181,7 +181,7 @@ TEST_CASE("packed elements take less than a byte") {
     CHECK(file.at("a").count == 6);
     CHECK(file.at("b").bytes.size() == 3);
     CHECK(holds(refusal(file_of(R"({"a":{"dtype":"F4","shape":[3],"data_offsets":[0,1]}})", 1)),
-                "a shape does not fit"));
+                "which does not fit its"));
 }
 
 TEST_CASE("an empty array and an empty file of tensors are read") {
@@ -223,33 +223,36 @@ TEST_CASE("damaged and hostile headers are refused, by name and byte") {
     CHECK(holds(refusal(file_of("{\"a\n\":", 0)), "a control character"));
     CHECK(holds(refusal(file_of(R"({"\x":)", 0)), "an escape is unknown"));
     CHECK(holds(refusal(file_of(R"({"\u12g4":)", 0)), "an escape is unknown"));
-    CHECK(holds(refusal(file_of(R"({"\ud800\udc00":)", 0)), "half of a character"));
-    CHECK(holds(refusal(file_of(R"({"__metadata__":{"k":"v","k":"w"}})", 0)), "a key is there twice"));
+    CHECK(holds(refusal(file_of(R"({"\ud800\u0041":)", 0)), "half of a surrogate pair"));
+    CHECK(holds(refusal(file_of(R"({"__metadata__":{},"__metadata__":{}})", 0)),
+                "__metadata__ is there twice"));
+    CHECK(holds(refusal(file_of("{\"\xff\":", 0)), "damaged at byte 10: the text is not valid UTF-8"));
     CHECK(holds(refusal(file_of(R"({"__metadata__":{"k":1}})", 0)), "'\"' was expected"));
-    CHECK(holds(tensor(R"({"dtype":"F32","shape":[1]})"), "has not what it needs"));
-    CHECK(holds(tensor(R"({"dtype":"F32","shape":[1],"data_offsets":[0]})"), "has not what it needs"));
+    CHECK(holds(tensor(R"({"dtype":"F32","shape":[1]})"), "a tensor lacks its"));
+    CHECK(holds(tensor(R"({"dtype":"F32","shape":[1],"data_offsets":[0]})"), "data_offsets are not two"));
     CHECK(holds(tensor(R"({"dtype":"F33","shape":[1],"data_offsets":[0,4]})"), "the type 'F33' is unknown"));
-    CHECK(
-        holds(tensor(R"({"dtype":"F32","shape":[1],"data_offsets":[0,4],"x":1})"), "member that is unknown"));
+    CHECK(holds(tensor(R"({"dtype":"F32","shape":[1],"data_offsets":[0,4],"shape":[1]})"),
+                "two members 'shape'"));
     CHECK(holds(tensor(R"({"dtype":"F32","shape":[1],"data_offsets":[0,5]})"), "beyond the end of the file"));
     CHECK(holds(tensor(R"({"dtype":"F32","shape":[1],"data_offsets":[4,0]})"), "beyond the end of the file"));
-    CHECK(
-        holds(tensor(R"({"dtype":"F32","shape":[-1],"data_offsets":[0,4]})"), "a whole number was expected"));
-    CHECK(holds(tensor(R"({"dtype":"F32","shape":[1.5],"data_offsets":[0,4]})"), "']' was expected"));
+    CHECK(holds(tensor(R"({"dtype":"F32","shape":[-1],"data_offsets":[0,4]})"), "a whole number below"));
+    CHECK(holds(tensor(R"({"dtype":"F32","shape":[1.5],"data_offsets":[0,4]})"), "a whole number below"));
     CHECK(holds(tensor(R"({"dtype":"F32","shape":[99999999999999999999999],"data_offsets":[0,4]})"),
                 "a whole number"));
-    CHECK(holds(tensor(R"({"dtype":"F32","shape":[2],"data_offsets":[0,4]})"), "a shape does not fit"));
-    CHECK(holds(tensor(R"({"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,4]})"), "a "));
-    CHECK(holds(tensor(R"({"dtype":"F32","shape":[1],"data_offsets":[1,5]})", 5), "overlap, or have gaps"));
+    CHECK(holds(tensor(R"({"dtype":"F32","shape":[2],"data_offsets":[0,4]})"), "which does not fit its"));
+    CHECK(holds(tensor(R"({"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,4]})"),
+                "[4294967296, 4294967296], which does not fit its"));
+    CHECK(holds(tensor(R"({"dtype":"F32","shape":[1],"data_offsets":[1,5]})", 5),
+                "'a' overlaps another tensor, or lies after a gap"));
     const auto twice = [](std::string_view first, std::string_view second) {
         return refusal(file_of(R"({"a":{"dtype":"U8","shape":[2],"data_offsets":)" + std::string(first) +
                                    R"(},")" + std::string(second),
                                4));
     };
     CHECK(holds(twice("[0,2]", R"(a":{"dtype":"U8","shape":[2],"data_offsets":[2,4]}})"),
-                "a name is there twice"));
+                "'a' overlaps another tensor, or lies after a gap"));
     CHECK(holds(twice("[0,2]", R"(b":{"dtype":"U8","shape":[3],"data_offsets":[1,4]}})"),
-                "overlap, or have gaps"));
+                "'b' overlaps another tensor"));
     CHECK(holds(refusal(file_of(std::string(100000, '{'), 0)), "'\"' was expected"));
 }
 

@@ -28,6 +28,7 @@
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -136,7 +137,7 @@ public:
     /// The same as a matrix, whose rows have the length of the last dimension.
     template <detail::tensor_element Value>
     [[nodiscard]] matrix_view<const Value> matrix(std::string_view name) const {
-        return detail::as_rows(view<Value>(name), at(name).shape);
+        return detail::as_matrix(path_, detail::quoted_excerpt(name), view<Value>(name), at(name).shape);
     }
     /// A tensor of MXFP4, as rows of the length of the last dimension.
     ///
@@ -147,8 +148,7 @@ public:
     /// \throws file_error  there is none, or it is of another type
     [[nodiscard]] mxfp4 read_mxfp4(std::string_view name) const {
         const tensor& found = require(name, "MXFP4");
-        const auto shape =
-            detail::as_rows(std::span<const std::byte>(found.bytes.data(), found.count), found.shape);
+        const detail::row_shape shape = detail::as_rows(path_, detail::quoted_excerpt(name), found.shape);
         mxfp4 result(shape.rows, shape.columns);
         const std::byte* from = found.bytes.data();
         std::byte* to = result.bytes().data();
@@ -177,6 +177,8 @@ public:
                                           detail::error_text(from.count) + " elements, and " +
                                           detail::error_text(to.size()) + " were expected");
         }
+        // A shape with a zero can make many rows without columns.
+        if (to.empty()) return;
         if (from.type == "F32") {
             convert_from<float>(from, to);
         } else if (from.type == "F64") {
@@ -342,18 +344,22 @@ private:
         if (dimensions > 4) fail("a tensor has more than four dimensions");
         for (std::uint64_t i = 0; i < dimensions; ++i) {
             const std::uint64_t dimension = number(8);
-            if (dimension > (std::numeric_limits<std::size_t>::max)()) fail("a shape is too large");
+            constexpr auto most = std::uint64_t{(std::numeric_limits<std::ptrdiff_t>::max)()};
+            if (dimension > most)
+                fail("a shape is too large: it has a dimension " + detail::error_text(dimension));
             it.shape.push_back(static_cast<std::size_t>(dimension));
         }
         const std::size_t fastest = it.shape.empty() ? 1 : it.shape.front();
         std::reverse(it.shape.begin(), it.shape.end());
-        it.count = detail::element_count(it.shape);
-        if (it.count == (std::numeric_limits<std::size_t>::max)()) fail("a shape is too large");
+        const std::optional<std::size_t> count = detail::element_count(it.shape);
+        constexpr std::size_t most = (std::numeric_limits<std::size_t>::max)() / 8;
+        if (!count || *count > most) fail("a shape is too large: " + detail::shape_text(it.shape));
+        it.count = *count;
         const detail::gguf_type* const type = detail::find_gguf_type(static_cast<std::uint32_t>(number(4)));
         if (type == nullptr) fail("a tensor is of an unknown type");
         if (fastest % type->block != 0) fail("a row of a tensor is no whole number of blocks");
         it.type = type->name;
-        // A block of more than 64 bytes has more elements than that.
+        // An element takes at most 8 bytes.
         return std::uint64_t{it.count / type->block} * type->bytes;
     }
 

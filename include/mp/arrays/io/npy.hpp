@@ -25,7 +25,7 @@
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -205,7 +205,7 @@ public:
     template <detail::tensor_element Value>
     [[nodiscard]] matrix_view<const Value> matrix() const {
         const std::span<const Value> elements = view<Value>();
-        if (!fortran_order_) return detail::as_rows(elements, shape_);
+        if (!fortran_order_) return detail::as_matrix(path_, "it", elements, shape_);
         if (shape_.size() != 2) detail::throw_file(path_, "has not two dimensions, in the order of Fortran");
         return column_major(elements.data(), static_cast<std::ptrdiff_t>(shape_[0]),
                             static_cast<std::ptrdiff_t>(shape_[1]));
@@ -279,9 +279,11 @@ private:
         }
         big_endian_ =
             size > 1 && (descr_[0] == '>' || (descr_[0] == '=' && std::endian::native == std::endian::big));
-        count_ = detail::element_count(shape_);
+        const std::optional<std::size_t> count = detail::element_count(shape_);
+        count_ = count.value_or(0);
         bytes_ = all.subspan(begin + length);
-        if (count_ == (std::numeric_limits<std::size_t>::max)() || count_ * size != bytes_.size()) {
+        if (!count || !detail::are_dimensions(shape_) || bytes_.size() % size != 0 ||
+            count_ != bytes_.size() / size) {
             detail::throw_file(path_, "has " + detail::error_text(bytes_.size()) +
                                           " bytes of elements, which do not fit its shape");
         }

@@ -25,6 +25,7 @@
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -44,9 +45,9 @@ struct tensor_description {
     [[nodiscard]] std::size_t bytes() const noexcept {
         constexpr std::size_t none = (std::numeric_limits<std::size_t>::max)();
         const std::size_t width = detail::dtype_bits(dtype);
-        const std::size_t count = detail::element_count(shape);
-        if (width == 0 || count == none || count * width % 8 != 0) return none;
-        return count / 8 * width + count % 8 * width / 8;
+        const std::optional<std::size_t> count = detail::element_count(shape);
+        if (width == 0 || !count || *count > none / 64 || *count * width % 8 != 0) return none;
+        return *count * width / 8;
     }
 };
 
@@ -68,8 +69,8 @@ template <packable Value>
 class safetensors_writer {
 public:
     /// \throws file_error      the file cannot be written
-    /// \throws argument_error  a name is there twice, a dtype is not known, or an array is no whole number of
-    ///                         bytes, or too large
+    /// \throws argument_error  a name is there twice or not valid UTF-8, a key of the metadata is there twice, a dtype
+    ///                         is not known, an array is no whole number of bytes, or they are too large
     explicit safetensors_writer(const std::string& path, std::span<const tensor_description> tensors,
                                 const std::vector<std::pair<std::string, std::string>>& metadata = {})
         : header_(make_header(tensors, metadata)), file_(path) {
@@ -176,7 +177,7 @@ private:
             }
             entries.push_back({it->name, it->dtype, it->shape, nullptr, 1, bytes});
         }
-        std::string header = detail::tensor_header(entries, metadata);
+        std::string header = detail::tensor_header(entries, metadata, function);
         std::uint64_t place = header.size();
         for (const detail::file_entry& it : entries) {
             const std::uint64_t end = place + it.count;
@@ -245,8 +246,7 @@ template <class BlockScaled>
                                                 " of the format");
         }
     }
-    const auto shape =
-        detail::as_rows(std::span<const std::byte>(codes.bytes.data(), codes.count), codes.shape);
+    const detail::row_shape shape = detail::as_rows(file.path(), detail::quoted_excerpt(name), codes.shape);
     BlockScaled result(shape.rows, shape.columns);
     std::copy(codes.bytes.begin(), codes.bytes.end(), result.bytes().begin());
     file.read(name + "_scale", result.scales());

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -52,16 +53,31 @@ inline void copy_little_endian(std::byte* to, const std::byte* from, std::size_t
     }
 }
 
-/// The product of a shape, which may be hostile, in elements that are addressed; the largest number if it
-/// is larger.
-inline std::size_t element_count(std::span<const std::size_t> shape) noexcept {
-    constexpr std::size_t most = (std::numeric_limits<std::size_t>::max)();
+/// Returns the product of a shape, multiplied in its order, or nothing where a multiplication wraps: a zero makes
+/// the product zero only for the dimensions after it.
+constexpr std::optional<std::size_t> element_count(std::span<const std::size_t> shape) noexcept {
     std::size_t count = 1;
     for (const std::size_t dimension : shape) {
-        if (dimension != 0 && count > most / 64 / dimension) return most;
+        if (dimension != 0 && count > (std::numeric_limits<std::size_t>::max)() / dimension) return {};
         count *= dimension;
     }
     return count;
+}
+
+/// Returns true if every dimension can be a number of rows or columns.
+constexpr bool are_dimensions(std::span<const std::size_t> shape) noexcept {
+    constexpr auto most = static_cast<std::size_t>((std::numeric_limits<std::ptrdiff_t>::max)());
+    return std::all_of(shape.begin(), shape.end(), [](std::size_t it) { return it <= most; });
+}
+
+/// "[2, 3]", for messages; of a shape of many dimensions the first ones.
+inline std::string shape_text(std::span<const std::size_t> shape) {
+    constexpr std::size_t most = 8;
+    std::string text = "[";
+    for (std::size_t i = 0; i < shape.size() && i < most; ++i) {
+        text.append(i == 0 ? "" : ", ").append(error_text(shape[i]));
+    }
+    return text.append(shape.size() > most ? ", ...]" : "]");
 }
 
 /// The elements where they lie. `array` says what they are, in messages.
@@ -86,13 +102,32 @@ std::span<const Value> elements_in_place(const std::string& path, const std::str
     return {reinterpret_cast<const Value*>(bytes.data()), count};
 }
 
-/// Elements in rows of the length of the last dimension; what has no dimension is a matrix of one element.
+struct row_shape {
+    std::ptrdiff_t rows;
+    std::ptrdiff_t columns;
+};
+
+/// Returns the shape as rows of the length of the last dimension, (4, 0) as four rows without columns. An array
+/// without dimensions is a matrix of one element. `array` names it in messages.
+///
+/// \throws file_error  a dimension, or the number of rows, exceeds ptrdiff_t
+inline row_shape as_rows(const std::string& path, const std::string& array,
+                         std::span<const std::size_t> shape) {
+    if (shape.empty()) return {1, 1};
+    const std::size_t sizes[] = {element_count(shape.first(shape.size() - 1)).value_or(~std::size_t{0}),
+                                 shape.back()};
+    if (!are_dimensions(shape) || !are_dimensions(sizes)) {
+        throw_file(path, array + " has the shape " + shape_text(shape) + ", which is too large for a matrix");
+    }
+    return {static_cast<std::ptrdiff_t>(sizes[0]), static_cast<std::ptrdiff_t>(sizes[1])};
+}
+
+/// Returns the elements as a matrix of that shape.
 template <class Value>
-matrix_view<const Value> as_rows(std::span<const Value> elements, std::span<const std::size_t> shape) {
-    const std::size_t columns = shape.empty() ? 1 : shape.back();
-    const std::size_t rows = columns == 0 ? 0 : elements.size() / columns;
-    return row_major(elements.data(), static_cast<std::ptrdiff_t>(rows),
-                     static_cast<std::ptrdiff_t>(columns));
+matrix_view<const Value> as_matrix(const std::string& path, const std::string& array,
+                                   std::span<const Value> elements, std::span<const std::size_t> shape) {
+    const row_shape size = as_rows(path, array, shape);
+    return row_major(elements.data(), size.rows, size.columns);
 }
 
 }}  // namespace mp::detail

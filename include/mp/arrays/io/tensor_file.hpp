@@ -91,10 +91,12 @@ public:
         return detail::elements_in_place<Value>(path_, detail::quoted_excerpt(name), found.bytes,
                                                 found.count);
     }
-    /// The same as a matrix, whose rows have the length of the last dimension.
+    /// Returns view() as a matrix whose rows have the length of the last dimension.
+    ///
+    /// \throws file_error  as view(), or the shape is too large for a matrix, which one with a zero may be
     template <detail::tensor_element Value>
     [[nodiscard]] matrix_view<const Value> matrix(std::string_view name) const {
-        return detail::as_rows(view<Value>(name), at(name).shape);
+        return detail::as_matrix(path_, detail::quoted_excerpt(name), view<Value>(name), at(name).shape);
     }
     /// An array of "F6_E2M3", "F6_E3M2" or "F4" where it lies.
     ///
@@ -190,74 +192,13 @@ public:
 
 private:
     void read_header() {
-        const std::span<const std::byte> all = contents_.bytes();
-        if (all.size() < 8) detail::throw_file(path_, "is too short to be a file of tensors");
-        std::uint64_t length = 0;
-        for (unsigned i = 0; i < 8; ++i) length |= static_cast<std::uint64_t>(all[i]) << (8 * i);
-        constexpr std::uint64_t longest = 100'000'000;  // as safetensors has it
-        if (length > longest || length > all.size() - 8) {
-            detail::throw_file(path_, "is no file of tensors, or was cut off: the header would have " +
-                                          detail::error_text(length) + " bytes");
+        detail::tensor_directory header = detail::read_tensor_directory(path_, all());
+        data_ = all().subspan(header.header_size);
+        metadata_ = std::move(header.metadata);
+        for (auto& [name, it] : header.tensors) {
+            tensors_.emplace(name, tensor{std::move(it.dtype), std::move(it.shape),
+                                          data_.subspan(it.first, it.last - it.first), it.count});
         }
-        const auto size = detail::as<std::size_t>(length);
-        data_ = all.subspan(8 + size);
-        detail::tensor_header_reader json(path_, {reinterpret_cast<const char*>(all.data()) + 8, size});
-        std::vector<std::pair<std::size_t, std::size_t>> ranges;
-        json.object([&](const std::string& name) {
-            if (name == "__metadata__") {
-                json.object([&](const std::string& key) {
-                    if (!metadata_.emplace(key, json.string()).second) json.fail("a key is there twice");
-                });
-            } else {
-                read_tensor(json, name, ranges);
-            }
-        });
-        json.require_end();
-        // Without gaps or overlaps, to the end of the file.
-        std::sort(ranges.begin(), ranges.end());
-        std::size_t end = 0;
-        for (const auto& [first, last] : ranges) {
-            if (first != end) detail::throw_file(path_, "the tensors overlap, or have gaps between them");
-            end = last;
-        }
-        if (end != data_.size()) {
-            detail::throw_file(path_, "the tensors take " + detail::error_text(end) +
-                                          " bytes, and there are " + detail::error_text(data_.size()));
-        }
-    }
-    void read_tensor(detail::tensor_header_reader& json, const std::string& name,
-                     std::vector<std::pair<std::size_t, std::size_t>>& ranges) {
-        tensor result{};
-        std::vector<std::size_t> offsets;
-        unsigned seen = 0;
-        json.object([&](const std::string& key) {
-            if (key == "dtype") {
-                result.dtype = json.string();
-                seen |= 1U;
-            } else if (key == "shape") {
-                result.shape = json.numbers();
-                seen |= 2U;
-            } else if (key == "data_offsets") {
-                offsets = json.numbers();
-                seen |= 4U;
-            } else {
-                json.fail("a tensor has a member that is unknown");
-            }
-        });
-        const std::size_t bits = detail::dtype_bits(result.dtype);
-        if (seen != 7U || offsets.size() != 2) json.fail("a tensor has not what it needs");
-        if (bits == 0) json.fail("the type " + detail::quoted_excerpt(result.dtype) + " is unknown");
-        if (offsets[0] > offsets[1] || offsets[1] > data_.size()) {
-            json.fail("a tensor is beyond the end of the file, which was cut off");
-        }
-        const std::size_t bytes = offsets[1] - offsets[0];
-        result.count = detail::element_count(result.shape);
-        if (result.count == (std::numeric_limits<std::size_t>::max)()) json.fail("a shape is too large");
-        if (result.count * bits != bytes * std::uint64_t{8})
-            json.fail("a shape does not fit the size of its tensor");
-        result.bytes = data_.subspan(offsets[0], bytes);
-        ranges.emplace_back(offsets[0], offsets[1]);
-        if (!tensors_.emplace(name, std::move(result)).second) json.fail("a name is there twice");
     }
 
     std::string path_;

@@ -11,7 +11,9 @@
 #pragma once
 
 #include <mp/arrays/io/file_replacement.hpp>
+#include <mp/arrays/io/json_reader.hpp>
 #include <mp/arrays/io/stored_elements.hpp>
+#include <mp/arrays/io/text_excerpt.hpp>
 #include <mp/base/bits.hpp>
 #include <mp/bfloat16.hpp>
 #include <mp/error.hpp>
@@ -23,10 +25,14 @@
 
 #include <algorithm>
 #include <bit>
-#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
+#include <limits>
+#include <map>
+#include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -145,9 +151,31 @@ inline void append_json_string(std::string& json, std::string_view text) {
     json.push_back('"');
 }
 
-/// The header of a file of these arrays, with its length and padded to a multiple of 8 bytes.
+/// Bytes of a header, of which safetensors reads no more.
+inline constexpr std::size_t longest_tensor_header = 100'000'000;
+
+/// Returns the header of a file of these arrays, with its length and padded to a multiple of 8 bytes.
+///
+/// \throws argument_error  a text is not valid UTF-8, a key of the metadata is there twice, or the header or the
+///                         arrays are too large; the message begins with `function`
 inline std::string tensor_header(std::span<const file_entry> entries,
-                                 const std::vector<std::pair<std::string, std::string>>& metadata) {
+                                 const std::vector<std::pair<std::string, std::string>>& metadata,
+                                 std::string_view function = "mp::save_checkpoint") {
+    const auto require_utf8 = [&](std::string_view what, std::string_view text) {
+        if (utf8_prefix(text) == text.size()) return;
+        std::string message(function);
+        message.append(": ").append(what).append(" is ").append(quoted_excerpt(text));
+        throw_error(argument_error(message.append("; it must be valid UTF-8")));
+    };
+    std::set<std::string_view> keys;
+    for (const auto& [key, value] : metadata) {
+        require_utf8("metadata", key);
+        require_utf8("metadata", value);
+        if (!keys.insert(key).second) {
+            throw_argument(function, "metadata", key, "must not have two values of one key");
+        }
+    }
+    for (const file_entry& it : entries) require_utf8("name", it.name);
     std::string json = "{";
     if (!metadata.empty()) {
         json.append("\"__metadata__\":{");
@@ -168,11 +196,22 @@ inline std::string tensor_header(std::span<const file_entry> entries,
             json.append(i == 0 ? "" : ",").append(error_text(it.shape[i]));
         }
         json.append("],\"data_offsets\":[").append(error_text(offset)).append(",");
-        offset += it.element_size * it.count;
+        // An array can be addressed, and its size does not wrap.
+        const std::size_t size = it.element_size * it.count;
+        if (size > (std::numeric_limits<std::size_t>::max)() - offset) {
+            throw_argument(function, "name", it.name,
+                           "must be an array that ends below 2^" +
+                               error_text(std::numeric_limits<std::size_t>::digits) + " bytes");
+        }
+        offset += size;
         json.append(error_text(offset)).append("]}");
     }
     json.push_back('}');
     json.append((8 - json.size() % 8) % 8, ' ');
+    if (json.size() > longest_tensor_header) {
+        throw_argument(function, "the size of the header", json.size(),
+                       "must be at most " + error_text(longest_tensor_header) + " bytes");
+    }
     std::string header;
     for (unsigned i = 0; i < 8; ++i) {
         header.push_back(static_cast<char>(as<std::uint64_t>(json.size()) >> (8 * i) & 255));
@@ -180,113 +219,144 @@ inline std::string tensor_header(std::span<const file_entry> entries,
     return header + json;
 }
 
-/// Reads the JSON of a header and nothing else: an object of objects, strings and arrays of whole numbers.
-class tensor_header_reader {
-public:
-    tensor_header_reader(const std::string& path, std::string_view text)
-        : path_(path), all_(text), rest_(text) {}
+/// A tensor of a header; its elements are the bytes [first, last) of those after the header.
+struct stored_tensor {
+    std::string dtype;
+    std::vector<std::size_t> shape;
+    std::size_t first = 0;
+    std::size_t last = 0;
+    std::size_t count = 0;
+};
 
-    [[noreturn]] void fail(std::string_view what) const {
-        std::string message = "the header is damaged at byte ";
-        message.append(error_text(8 + all_.size() - rest_.size())).append(": ").append(what);
-        throw_file(path_, message);
-    }
-    /// Calls entry(key) for every member of an object, which must read the value.
-    template <class Entry>
-    void object(Entry entry) {
-        require('{');
-        if (take('}')) return;
-        do {
-            const std::string key = string();
-            require(':');
-            entry(key);
-        } while (take(','));
-        require('}');
-    }
-    std::vector<std::size_t> numbers() {
-        std::vector<std::size_t> result;
-        require('[');
-        if (take(']')) return result;
-        do {
-            skip_spaces();
-            std::size_t number = 0;
-            const auto [end, error] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), number);
-            if (error != std::errc{}) fail("a whole number was expected");
-            rest_.remove_prefix(static_cast<std::size_t>(end - rest_.data()));
-            result.push_back(number);
-        } while (take(','));
-        require(']');
-        return result;
-    }
-    std::string string() {
-        require('"');
-        std::string result;
-        for (;;) {
-            if (rest_.empty()) fail("a string has no end");
-            const char character = rest_.front();
-            rest_.remove_prefix(1);
-            if (character == '"') return result;
-            if (static_cast<unsigned char>(character) < 0x20) fail("a string has a control character");
-            if (character == '\\') {
-                escape(result);
-            } else {
-                result.push_back(character);
-            }
-        }
-    }
-    void require_end() {
-        skip_spaces();
-        if (!rest_.empty()) fail("there is more after the end");
-    }
+/// Contents of a header.
+struct tensor_directory {
+    std::map<std::string, stored_tensor, std::less<>> tensors;
+    std::map<std::string, std::string, std::less<>> metadata;
+    std::size_t header_size;  ///< bytes, with those of the length
+};
 
-private:
-    void skip_spaces() {
-        while (!rest_.empty() && (rest_.front() == ' ' || rest_.front() == '\n' || rest_.front() == '\t' ||
-                                  rest_.front() == '\r')) {
-            rest_.remove_prefix(1);
-        }
-    }
-    bool take(char character) {
-        skip_spaces();
-        if (rest_.empty() || rest_.front() != character) return false;
-        rest_.remove_prefix(1);
-        return true;
-    }
-    void require(char character) {
-        if (!take(character)) fail(std::string("'") + character + "' was expected");
-    }
-    void escape(std::string& result) {
-        if (rest_.empty()) fail("a string has no end");
-        const char kind = rest_.front();
-        rest_.remove_prefix(1);
-        constexpr std::string_view kinds = "\"\\/bfnrt";
-        constexpr std::string_view values = "\"\\/\b\f\n\r\t";
-        if (const std::size_t at = kinds.find(kind); at != std::string_view::npos) {
-            result.push_back(values[at]);
+/// Reads a tensor of a header. As serde reads a struct, it is an object, whose unknown members are skipped, or an
+/// array of the values in their order; an enumerator is a string, or an object of that member and null.
+inline stored_tensor read_stored_tensor(json_reader& json) {
+    stored_tensor result;
+    const auto read_dtype = [&] {
+        if (!json.next_is('{')) {
+            result.dtype = json.string();
             return;
         }
-        if (kind != 'u' || rest_.size() < 4) fail("an escape is unknown");
-        std::uint32_t code = 0;
-        const auto [end, error] = std::from_chars(rest_.data(), rest_.data() + 4, code, 16);
-        if (error != std::errc{} || end != rest_.data() + 4) fail("an escape is unknown");
-        rest_.remove_prefix(4);
-        // UTF-8; halves of a pair are refused, for names are written as they are.
-        if (code >= 0xD800 && code < 0xE000) fail("an escape is half of a character");
-        if (code < 0x80) {
-            result.push_back(static_cast<char>(code));
-        } else if (code < 0x800) {
-            result.push_back(static_cast<char>(0xC0 | code >> 6));
-            result.push_back(static_cast<char>(0x80 | (code & 63)));
-        } else {
-            result.push_back(static_cast<char>(0xE0 | code >> 12));
-            result.push_back(static_cast<char>(0x80 | (code >> 6 & 63)));
-            result.push_back(static_cast<char>(0x80 | (code & 63)));
-        }
+        std::size_t members = 0;
+        json.object([&](const std::string& key) {
+            result.dtype = key;
+            ++members;
+            if (!json.take_word("null")) json.fail("null was expected");
+        });
+        if (members != 1) json.fail("a type was expected");
+    };
+    const auto read_shape = [&] {
+        json.array([&](std::size_t) { result.shape.push_back(json.whole_number()); });
+    };
+    const auto read_offsets = [&] {
+        std::size_t offsets[2] = {};
+        const std::size_t count = json.array([&](std::size_t i) {
+            if (i < 2) {
+                offsets[i] = json.whole_number();
+            } else {
+                json.skip_value();
+            }
+        });
+        if (count != 2) json.fail("data_offsets are not two");
+        result.first = offsets[0];
+        result.last = offsets[1];
+    };
+    constexpr std::string_view names[] = {"dtype", "shape", "data_offsets"};
+    unsigned seen = 0;
+    const auto read_member = [&](std::size_t index) {
+        if (index == std::size(names)) return json.skip_value();
+        if ((seen & 1U << index) != 0) json.fail("a tensor has two members " + error_text(names[index]));
+        seen |= 1U << index;
+        if (index == 0) read_dtype();
+        if (index == 1) read_shape();
+        if (index == 2) read_offsets();
+    };
+    if (json.next_is('[')) {
+        const std::size_t count =
+            json.array([&](std::size_t i) { read_member((std::min)(i, std::size(names))); });
+        if (count > std::size(names)) json.fail("a tensor has more than its three members");
+    } else {
+        json.object([&](const std::string& key) {
+            read_member(static_cast<std::size_t>(std::find(names, std::end(names), key) - names));
+        });
     }
+    if (seen != 7U) json.fail("a tensor lacks its dtype, shape or data_offsets");
+    if (dtype_bits(result.dtype) == 0) {
+        json.fail("the type " + quoted_excerpt(result.dtype) + " is unknown");
+    }
+    return result;
+}
 
-    const std::string& path_;
-    std::string_view all_;
-    std::string_view rest_;
-};
+/// Checks that the tensors fill `size` bytes in order, without gaps, and have the sizes of their shapes.
+inline void check_tensors(const std::string& path, tensor_directory& directory, std::size_t size) {
+    using named_tensor = std::pair<const std::string, stored_tensor>;
+    std::vector<named_tensor*> order;
+    for (named_tensor& it : directory.tensors) order.push_back(&it);
+    std::sort(order.begin(), order.end(), [](const named_tensor* a, const named_tensor* b) {
+        return std::pair(a->second.first, a->second.last) < std::pair(b->second.first, b->second.last);
+    });
+    std::size_t end = 0;
+    for (named_tensor* const entry : order) {
+        stored_tensor& it = entry->second;
+        const std::string name = quoted_excerpt(entry->first);
+        if (it.first > it.last || it.last > size) {
+            throw_file(path, name + " lies at bytes " + error_text(it.first) + " to " + error_text(it.last) +
+                                 ", beyond the end of the file, which was cut off");
+        }
+        if (it.first != end) throw_file(path, name + " overlaps another tensor, or lies after a gap");
+        end = it.last;
+        const std::size_t bits = dtype_bits(it.dtype);
+        const std::optional<std::size_t> count = element_count(it.shape);
+        constexpr std::size_t most = (std::numeric_limits<std::size_t>::max)();
+        if (!count || *count > most / bits || *count * bits % 8 != 0 || *count * bits / 8 != end - it.first) {
+            throw_file(path, name + " has the shape " + shape_text(it.shape) + ", which does not fit its " +
+                                 error_text(end - it.first) + " bytes");
+        }
+        it.count = *count;
+    }
+    if (end != size) {
+        throw_file(path, "the tensors take " + error_text(end) + " bytes, and there are " + error_text(size));
+    }
+}
+
+/// Reads the header of a file, given all its bytes, and accepts what version 0.8 of the reference implementation
+/// accepts: of members with the same name, the last one counts. Source:
+/// https://github.com/huggingface/safetensors, safetensors/src/tensor.rs.
+///
+/// \throws file_error  the bytes are no such file
+inline tensor_directory read_tensor_directory(const std::string& path, std::span<const std::byte> all) {
+    if (all.size() < 8) throw_file(path, "is too short to be a file of tensors");
+    std::uint64_t length = 0;
+    for (unsigned i = 0; i < 8; ++i) length |= static_cast<std::uint64_t>(all[i]) << (8 * i);
+    if (length > longest_tensor_header || length > all.size() - 8) {
+        throw_file(path, "is no file of tensors, or was cut off: the header would have " +
+                             error_text(length) + " bytes");
+    }
+    const auto size = as<std::size_t>(length);
+    tensor_directory result;
+    result.header_size = 8 + size;
+    json_reader json(path, {reinterpret_cast<const char*>(all.data()) + 8, size}, 8);
+    bool has_metadata = false;
+    json.object([&](const std::string& name) {
+        if (name != "__metadata__") {
+            result.tensors.insert_or_assign(name, read_stored_tensor(json));
+            return;
+        }
+        if (has_metadata) json.fail("__metadata__ is there twice");
+        has_metadata = true;
+        if (json.take_word("null")) return;
+        json.object([&](const std::string& key) { result.metadata.insert_or_assign(key, json.string()); });
+    });
+    json.require_end();
+    check_tensors(path, result, all.size() - result.header_size);
+    return result;
+}
 
 }}  // namespace mp::detail
