@@ -90,6 +90,7 @@ TEST_CASE("docs/training.md: weights in files of other programs") {
     CHECK(w(3, 31) == 1.5F);
     CHECK(x(0, 0) == 1.5F);
     CHECK(experts.columns() == 32);
+    CHECK(up == std::vector<mp::bfloat16>(32, mp::bfloat16(1.0F)));
     CHECK(mp::tensor_file("small.safetensors").at("fc.weight_scale").count == 4);
 }
 

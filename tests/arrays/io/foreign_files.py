@@ -65,6 +65,17 @@ if kind == "gguf":
     writer.add_tensor("x.values", gguf.quants.dequantize(blocks, gguf.GGMLQuantizationType.MXFP4))
     writer.add_tensor("q", gguf.quants.quantize(values, gguf.GGMLQuantizationType.Q8_0),
                       raw_dtype=gguf.GGMLQuantizationType.Q8_0)
+    # Random bytes as blocks, but for the scale of MXFP4 that is NaN.
+    random = np.random.default_rng(1)
+    for name in ["Q4_0", "Q8_0", "Q4_K", "Q6_K", "MXFP4", "NVFP4"]:
+        kind_of_block = gguf.GGMLQuantizationType[name]
+        blocks = random.integers(0, 256, (40, gguf.constants.GGML_QUANT_SIZES[kind_of_block][1] * 4), np.uint8)
+        if name == "MXFP4":
+            blocks[:, ::17] &= 254
+        with np.errstate(all="ignore"):
+            values = gguf.quants.dequantize(blocks, kind_of_block).astype(np.float32)
+        writer.add_tensor("blocks." + name, blocks, raw_dtype=kind_of_block)
+        writer.add_tensor("blocks." + name + ".values", values)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()

@@ -4,6 +4,8 @@
 
 #include <doctest/doctest.h>
 
+#include <bit>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -12,33 +14,12 @@
 #include <vector>
 
 #include "foreign_files.hpp"
+#include "gguf_bytes.hpp"
 #include "nn/scaling/thrown.hpp"
 #include "train/training/test_folder.hpp"
 
 namespace {
 
-std::string le(std::uint64_t value, int bytes) {
-    std::string result;
-    for (int i = 0; i < bytes; ++i) result.push_back(static_cast<char>(value >> (8 * i) & 255));
-    return result;
-}
-std::string text(std::string_view it) {
-    return le(it.size(), 8).append(it);
-}
-std::string tensor(std::string_view name, const std::vector<std::uint64_t>& shape, unsigned type,
-                   std::uint64_t offset) {
-    std::string result = text(name) + le(shape.size(), 4);
-    for (const std::uint64_t it : shape) result += le(it, 8);
-    return result + le(type, 4) + le(offset, 8);
-}
-std::string file_of(const std::vector<std::string>& pairs, const std::vector<std::string>& tensors,
-                    std::string_view data) {
-    std::string result = "GGUF" + le(3, 4) + le(tensors.size(), 8) + le(pairs.size(), 8);
-    for (const std::string& it : pairs) result += it;
-    for (const std::string& it : tensors) result += it;
-    result.append((32 - result.size() % 32) % 32, '\0');
-    return result.append(data);
-}
 std::string refusal(std::string_view bytes) {
     const test_folder folder;
     write_file(folder.file("x.gguf"), bytes);
@@ -53,11 +34,13 @@ TEST_CASE("GGUF: tensors and pairs are read as they are written out") {
     for (int i = 0; i < 16; ++i) block.push_back(static_cast<char>((8 + i % 8) << 4 | i % 8));
     std::string data = block + std::string(47, '\0') + le(0x3f800000, 4) + le(0xc0000000, 4);
     const test_folder folder;
-    write_file(folder.file("x"),
-               file_of({text("a") + le(5, 4) + le(0xfffffffe, 4), text("b") + le(8, 4) + text("word"),
-                        text("c") + le(9, 4) + le(8, 4) + le(2, 8) + text("x") + text("yz"),
-                        text("d") + le(7, 4) + le(1, 1), text("e") + le(6, 4) + le(0x3f000000, 4)},
-                       {tensor("w", {32, 1}, 39, 0), tensor("f", {2}, 0, 64)}, data));
+    write_file(
+        folder.file("x"),
+        gguf_file_of(
+            {gguf_text("a") + le(5, 4) + le(0xfffffffe, 4), gguf_text("b") + le(8, 4) + gguf_text("word"),
+             gguf_text("c") + le(9, 4) + le(8, 4) + le(2, 8) + gguf_text("x") + gguf_text("yz"),
+             gguf_text("d") + le(7, 4) + le(1, 1), gguf_text("e") + le(6, 4) + le(0x3f000000, 4)},
+            {gguf_tensor("w", {32, 1}, 39, 0), gguf_tensor("f", {2}, 0, 64)}, data));
     const mp::gguf_file file(folder.file("x"));
     CHECK(file.version() == 3);
     CHECK(std::get<std::int64_t>(file.metadata().at("a")) == -2);
@@ -84,31 +67,33 @@ TEST_CASE("GGUF: tensors and pairs are read as they are written out") {
 
 TEST_CASE("GGUF: what is damaged is refused") {
     const std::string data(128, '\0');
-    CHECK(holds(refusal(file_of({}, {tensor("a", {32}, 0, 0)}, data)), "(nothing"));
-    CHECK(holds(refusal(file_of({}, {}, "")), "(nothing"));
+    CHECK(holds(refusal(gguf_file_of({}, {gguf_tensor("a", {32}, 0, 0)}, data)), "(nothing"));
+    CHECK(holds(refusal(gguf_file_of({}, {}, "")), "(nothing"));
     CHECK(holds(refusal("GGUF"), "is no GGUF file"));
     CHECK(holds(refusal("GGUF" + le(0x03000000, 4) + std::string(16, '\0')), "or big-endian"));
     CHECK(holds(refusal("GGUF" + le(3, 4) + le(~0ULL, 8) + le(0, 8)), "it was cut off"));
     CHECK(holds(refusal("GGUF" + le(3, 4) + le(0, 8) + le(1, 8) + le(~0ULL, 8) + "a"), "it was cut off"));
-    CHECK(holds(refusal(file_of({text("a") + le(9, 4) + le(10, 4) + le(1ULL << 61, 8)}, {}, data)),
+    CHECK(holds(refusal(gguf_file_of({gguf_text("a") + le(9, 4) + le(10, 4) + le(1ULL << 61, 8)}, {}, data)),
                 "it was cut off"));
-    CHECK(holds(refusal(file_of({text("a") + le(9, 4) + le(9, 4) + le(1, 8)}, {}, data)), "array of arrays"));
-    CHECK(holds(refusal(file_of({text("a") + le(13, 4) + le(0, 8)}, {}, data)), "unknown type"));
-    CHECK(
-        holds(refusal(file_of({text("a") + le(0, 4) + le(0, 1), text("a") + le(0, 4) + le(0, 1)}, {}, data)),
-              "key is there twice"));
-    CHECK(holds(refusal(file_of({text("general.alignment") + le(4, 4) + le(24, 4)}, {}, data)),
+    CHECK(holds(refusal(gguf_file_of({gguf_text("a") + le(9, 4) + le(9, 4) + le(1, 8)}, {}, data)),
+                "array of arrays"));
+    CHECK(holds(refusal(gguf_file_of({gguf_text("a") + le(13, 4) + le(0, 8)}, {}, data)), "unknown type"));
+    CHECK(holds(refusal(gguf_file_of(
+                    {gguf_text("a") + le(0, 4) + le(0, 1), gguf_text("a") + le(0, 4) + le(0, 1)}, {}, data)),
+                "key is there twice"));
+    CHECK(holds(refusal(gguf_file_of({gguf_text("general.alignment") + le(4, 4) + le(24, 4)}, {}, data)),
                 "no power of two"));
-    const auto one = [&](const std::string& it) { return refusal(file_of({}, {it}, data)); };
-    CHECK(holds(one(tensor("a", {33}, 0, 0)), "beyond its end"));
-    CHECK(holds(one(tensor("a", {1}, 0, 160)), "beyond its end"));
-    CHECK(holds(one(tensor("a", {1}, 0, 16)), "is not aligned"));
-    CHECK(holds(one(tensor("a", {1, 1, 1, 1, 1}, 0, 0)), "more than four dimensions"));
-    CHECK(holds(one(tensor("a", {1ULL << 33, 1ULL << 33}, 0, 0)), "a shape is too large"));
-    CHECK(holds(one(tensor("a", {48}, 39, 0)), "no whole number of blocks"));
-    CHECK(holds(one(tensor("a", {1}, 99, 0)), "unknown type"));
-    CHECK(holds(refusal(file_of({}, {tensor("a", {16}, 0, 0), tensor("b", {1}, 0, 32)}, data)), "overlap"));
-    CHECK(holds(refusal(file_of({}, {tensor("a", {1}, 0, 0), tensor("a", {1}, 0, 32)}, data)),
+    const auto one = [&](const std::string& it) { return refusal(gguf_file_of({}, {it}, data)); };
+    CHECK(holds(one(gguf_tensor("a", {33}, 0, 0)), "beyond its end"));
+    CHECK(holds(one(gguf_tensor("a", {1}, 0, 160)), "beyond its end"));
+    CHECK(holds(one(gguf_tensor("a", {1}, 0, 16)), "is not aligned"));
+    CHECK(holds(one(gguf_tensor("a", {1, 1, 1, 1, 1}, 0, 0)), "more than four dimensions"));
+    CHECK(holds(one(gguf_tensor("a", {1ULL << 33, 1ULL << 33}, 0, 0)), "a shape is too large"));
+    CHECK(holds(one(gguf_tensor("a", {48}, 39, 0)), "no whole number of blocks"));
+    CHECK(holds(one(gguf_tensor("a", {1}, 99, 0)), "unknown type"));
+    CHECK(holds(refusal(gguf_file_of({}, {gguf_tensor("a", {16}, 0, 0), gguf_tensor("b", {1}, 0, 32)}, data)),
+                "overlap"));
+    CHECK(holds(refusal(gguf_file_of({}, {gguf_tensor("a", {1}, 0, 0), gguf_tensor("a", {1}, 0, 32)}, data)),
                 "name is there twice"));
 }
 
@@ -116,7 +101,7 @@ TEST_CASE("GGUF: shapes with a zero are matrices of their sizes, and dimensions 
     const test_folder folder;
     // The fastest dimension, which has the number of columns, is the first one in the file.
     const auto matrix = [&](const std::vector<std::uint64_t>& shape, unsigned type) {
-        write_file(folder.file("x"), file_of({}, {tensor("a", shape, type, 0)}, ""));
+        write_file(folder.file("x"), gguf_file_of({}, {gguf_tensor("a", shape, type, 0)}, ""));
         const mp::gguf_file file(folder.file("x"));
         std::vector<float> none;
         file.read_converted("a", none);
@@ -159,4 +144,19 @@ TEST_CASE("GGUF: gguf-py writes the same") {
     REQUIRE(x.rows() == 2);
     for (int r = 0; r < 2; ++r)
         for (int c = 0; c < 32; ++c) CHECK(x.value(r, c) == values(r, c));
+    for (const char* const type : {"Q4_0", "Q8_0", "Q4_K", "Q6_K", "MXFP4", "NVFP4"}) {
+        CAPTURE(type);
+        const std::string name = std::string("blocks.") + type;
+        const auto expected = file.view<float>(name + ".values");
+        std::vector<float> found(expected.size());
+        CHECK(file.at(name).type == type);
+        file.read_converted(name, found);
+        std::size_t differences = 0;
+        for (std::size_t i = 0; i < found.size(); ++i) {
+            const bool equal =
+                std::bit_cast<std::uint32_t>(found[i]) == std::bit_cast<std::uint32_t>(expected[i]);
+            if (!equal && !(std::isnan(found[i]) && std::isnan(expected[i]))) ++differences;
+        }
+        CHECK(differences == 0);
+    }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// GGUF files of ggml and llama.cpp, mapped into memory: tensors of F32, F16, BF16, F64 and integers where
-/// they lie, and those of MXFP4 as mp::mxfp4. Blocks of other kinds (Q4_K ...) are listed and not read.
+/// GGUF files of ggml and llama.cpp, mapped into memory: tensors of F32, F16, BF16, F64 and integers in place, MXFP4
+/// and NVFP4 as mp::mxfp4 and mp::nvfp4, and Q8_0, Q4_0, Q4_K and Q6_K converted. Other types are listed and not read.
 ///
 ///     4 bytes    GGUF, then the version (2 or 3, uint32), the numbers of tensors and of pairs (uint64)
 ///     pairs      key, type (uint32), value; texts are a length (uint64) and bytes
@@ -9,13 +9,12 @@
 ///                offset (uint64) from the beginning of the data
 ///     the data   at the next multiple of "general.alignment", which is 32 unless a pair says so
 ///
-/// Sources: https://github.com/ggml-org/ggml, docs/gguf.md; types and sizes of blocks: gguf-py,
-/// gguf/constants.py; the block of MXFP4: src/ggml-common.h, block_mxfp4.
+/// Source: https://github.com/ggml-org/ggml, docs/gguf.md.
 #pragma once
 
 #include <mp/arrays/convert/block_scaled.hpp>
 #include <mp/arrays/convert/convert.hpp>
-#include <mp/arrays/convert/dequantize.hpp>
+#include <mp/arrays/io/gguf_blocks.hpp>
 #include <mp/arrays/io/stored_elements.hpp>
 #include <mp/arrays/io/text_excerpt.hpp>
 #include <mp/base/bits.hpp>
@@ -38,32 +37,6 @@
 #include <vector>
 
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
-
-/// A type of ggml: its number and name, elements of a block, and bytes of one.
-struct gguf_type {
-    std::uint32_t number;
-    std::string_view name;
-    std::uint32_t block;
-    std::uint32_t bytes;
-};
-
-inline constexpr gguf_type gguf_types[] = {
-    {0, "F32", 1, 4},         {1, "F16", 1, 2},         {2, "Q4_0", 32, 18},      {3, "Q4_1", 32, 20},
-    {6, "Q5_0", 32, 22},      {7, "Q5_1", 32, 24},      {8, "Q8_0", 32, 34},      {9, "Q8_1", 32, 36},
-    {10, "Q2_K", 256, 84},    {11, "Q3_K", 256, 110},   {12, "Q4_K", 256, 144},   {13, "Q5_K", 256, 176},
-    {14, "Q6_K", 256, 210},   {15, "Q8_K", 256, 292},   {16, "IQ2_XXS", 256, 66}, {17, "IQ2_XS", 256, 74},
-    {18, "IQ3_XXS", 256, 98}, {19, "IQ1_S", 256, 50},   {20, "IQ4_NL", 32, 18},   {21, "IQ3_S", 256, 110},
-    {22, "IQ2_S", 256, 82},   {23, "IQ4_XS", 256, 136}, {24, "I8", 1, 1},         {25, "I16", 1, 2},
-    {26, "I32", 1, 4},        {27, "I64", 1, 8},        {28, "F64", 1, 8},        {29, "IQ1_M", 256, 56},
-    {30, "BF16", 1, 2},       {34, "TQ1_0", 256, 54},   {35, "TQ2_0", 256, 66},   {39, "MXFP4", 32, 17},
-    {40, "NVFP4", 64, 36},    {41, "Q1_0", 128, 18}};
-
-constexpr const gguf_type* find_gguf_type(std::uint32_t number) {
-    for (const gguf_type& it : gguf_types) {
-        if (it.number == number) return &it;
-    }
-    return nullptr;
-}
 
 /// What ggml calls elements of a type; empty where it has none.
 template <class Value>
@@ -99,7 +72,7 @@ class gguf_file {
 public:
     /// One tensor of the file, where it lies.
     struct tensor {
-        std::string type;                  ///< "F32", "MXFP4", "Q4_K" ...
+        std::string type;                  ///< "F32", "MXFP4", "Q4_K" ..., as ggml names it
         std::vector<std::size_t> shape;    ///< the last dimension moves fastest, as in C: ggml's reversed
         std::span<const std::byte> bytes;  ///< little-endian
         std::size_t count;                 ///< of elements
@@ -153,21 +126,45 @@ public:
         const std::byte* from = found.bytes.data();
         std::byte* to = result.bytes().data();
         for (float8_e8m0fnu& scale : result.scales()) {
-            scale = float8_e8m0fnu::from_bits(static_cast<std::uint8_t>(*from++));
-            for (std::size_t i = 0; i < 16; i += 2) {
-                constexpr std::byte low{15};
-                to[i / 2] = (from[i] & low) | (from[i + 1] & low) << 4;
-                to[8 + i / 2] = from[i] >> 4 | (from[i + 1] & ~low);
-            }
-            from += 16;
+            scale = float8_e8m0fnu::from_bits(static_cast<std::uint8_t>(*from));
+            detail::reorder_codes(from + 1, to, 16);
+            from += 17;
             to += 16;
         }
         return result;
     }
-    /// Copies a tensor of F32, F64, F16, BF16 or MXFP4 into a range of as many numbers, each rounded once.
+    /// Returns a tensor of NVFP4 as rows of the length of the last dimension, with the tensor scale 1.
     ///
-    /// \throws file_error  there is none, it is of another type, or their number is another; `values` are then
-    ///                     as before
+    /// A block in the file is the scales of 4 x 16 elements, UE4M3, and 4 x 8 bytes with the elements, ordered as in
+    /// MXFP4. llama.cpp has the scale of the tensor as another tensor, a float.
+    ///
+    /// \throws file_error  there is none, it is of another type, or a scale is 0x7F or more: ggml reads 0x7F, a NaN of
+    ///                     E4M3, as 0, and has no sign
+    [[nodiscard]] nvfp4 read_nvfp4(std::string_view name) const {
+        const tensor& found = require(name, "NVFP4");
+        const detail::row_shape shape = detail::as_rows(path_, detail::quoted_excerpt(name), found.shape);
+        nvfp4 result(shape.rows, shape.columns);
+        std::byte* to = result.bytes().data();
+        const auto scales = result.scales();
+        for (std::size_t i = 0; i < scales.size(); ++i) {
+            const std::byte* const block = found.bytes.data() + i / 4 * 36;
+            const auto code = static_cast<std::uint8_t>(block[i % 4]);
+            if (code >= 0x7F) {
+                detail::throw_file(path_, detail::quoted_excerpt(name) + " has the scale " +
+                                              detail::error_text(unsigned{code}) +
+                                              ", which is no UE4M3 number");
+            }
+            scales[i] = float8_e4m3fn::from_bits(code);
+            detail::reorder_codes(block + 4 + i % 4 * 8, to + i * 8, 8);
+        }
+        return result;
+    }
+    /// Copies a tensor into a range of as many numbers, each the exact value rounded once: F32, F64, F16, BF16, and
+    /// blocks of MXFP4, NVFP4, Q8_0, Q4_0, Q4_K and Q6_K. As floats, these have the bits of ggml's own conversion,
+    /// except for the scale 255 of MXFP4 (see read_mxfp4).
+    ///
+    /// \throws file_error  there is none, its type is not supported, or their number is another; `values` are then as
+    ///                     before
     template <class To>
     void read_converted(std::string_view name, To&& values) const {
         const auto to = detail::elements_of(values);
@@ -177,8 +174,6 @@ public:
                                           detail::error_text(from.count) + " elements, and " +
                                           detail::error_text(to.size()) + " were expected");
         }
-        // A shape with a zero can make many rows without columns.
-        if (to.empty()) return;
         if (from.type == "F32") {
             convert_from<float>(from, to);
         } else if (from.type == "F64") {
@@ -187,12 +182,11 @@ public:
             convert_from<half>(from, to);
         } else if (from.type == "BF16") {
             convert_from<bfloat16>(from, to);
-        } else if (from.type == "MXFP4") {
-            const mxfp4 blocks = read_mxfp4(name);
-            dequantize(cpu{}, blocks, row_major(to.data(), blocks.rows(), blocks.columns()));
+        } else if (const auto* const type = detail::find_gguf_type(from.type); type->decode != nullptr) {
+            convert_blocks(*type, from, to);
         } else {
             detail::throw_file(path_, detail::quoted_excerpt(name) + " has elements of type " + from.type +
-                                          ", which are not converted");
+                                          ", and conversion of " + from.type + " is not supported");
         }
     }
 
@@ -213,6 +207,21 @@ private:
             detail::copy_little_endian(reinterpret_cast<std::byte*>(unconverted),
                                        from.bytes.data() + first * sizeof(Source), sizeof(Source), count);
             convert(cpu{}, std::span<const Source>(unconverted, count), to.subspan(first, count));
+        }
+    }
+
+    template <class Target>
+    void convert_blocks(const detail::gguf_type& type, const tensor& from, std::span<Target> to) const {
+        double values[1024];
+        const std::byte* block = from.bytes.data();
+        for (std::size_t first = 0; first < to.size();) {
+            std::size_t count = 0;
+            for (; count < (std::min)(std::size(values), to.size() - first); count += type.block) {
+                type.decode(block, values + count);
+                block += type.bytes;
+            }
+            convert(cpu{}, std::span<const double>(values, count), to.subspan(first, count));
+            first += count;
         }
     }
 
@@ -355,8 +364,9 @@ private:
         constexpr std::size_t most = (std::numeric_limits<std::size_t>::max)() / 8;
         if (!count || *count > most) fail("a shape is too large: " + detail::shape_text(it.shape));
         it.count = *count;
-        const detail::gguf_type* const type = detail::find_gguf_type(static_cast<std::uint32_t>(number(4)));
-        if (type == nullptr) fail("a tensor is of an unknown type");
+        const auto type_number = static_cast<std::uint32_t>(number(4));
+        const detail::gguf_type* const type = detail::find_gguf_type(type_number);
+        if (type == nullptr) fail("a tensor is of an unknown type, " + detail::error_text(type_number));
         if (fastest % type->block != 0) fail("a row of a tensor is no whole number of blocks");
         it.type = type->name;
         // An element takes at most 8 bytes.
