@@ -33,6 +33,15 @@ if kind == "npy":
     np.save(path("e5m2.npy"), np.array([1, -1.5], ml_dtypes.float8_e5m2))
     np.save(path("fortran.npy"), np.asfortranarray([[0.0, 1, 2], [10, 11, 12]]))
     np.save(path("big.npy"), np.array([1, 2, 3], ">f4"))
+    with open(path("several.npy"), "wb") as file:
+        for i in range(3):
+            np.save(file, np.full(i + 1, i, np.int16))
+    # More dimensions than an array of NumPy has, so that only the header is read.
+    with open(path("ours_long.npy"), "rb") as file:
+        assert np.lib.format.read_magic(file) == (2, 0)
+        shape, order, dtype = np.lib.format.read_array_header_2_0(file, max_header_size=100000)
+        assert shape == (1,) * 30000 and not order and dtype == np.float32
+        assert file.tell() % 64 == 0 and file.read() == np.float32(1.5).tobytes()
 
 if kind == "safetensors":
     data = open(path("ours.safetensors"), "rb").read()
