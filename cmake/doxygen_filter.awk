@@ -44,7 +44,7 @@ function convention(line) {
     if (line ~ / clean\(state_type|clean\(/) return "After an iteration without infinities and NaNs."
     if (line ~ / overflow\(state_type/) return "After an iteration with some."
     if (line ~ / (update|skips)\(.*gradient_observation/) return "As mp::scale_policy asks for."
-    if (line ~ /[ d](\(?max\)?|rank|size|timeout|sum|start_exchange|start_gather|finished|wait|broadcast|ranks)\(/ && FILENAME ~ /(parallel|interop|scaling\/reducer)/)
+    if (line ~ /[ d](\(?max\)?|rank|size|timeout|sum|start_exchange|start_gather|open_channel|close_channel|finished|wait|broadcast|ranks)\(/ && FILENAME ~ /(parallel|interop|scaling\/reducer)/)
         return "As mp::communicator asks for."
     if (line ~ / apply_runs\(/) return "The kernels' way in: rows of a tile at once."
     if (line ~ / at\(std::uint64_t step\)/) return "The factor of the learning rate in this step, counted from 0."

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// Counts the allocations of a whole program and their bytes, freed or not, by replacing all forms of operator new and
-/// delete (a sanitizer finds a mismatch if one is left to the standard library). Include it in one source of a program.
+/// Counts the allocations of a whole program and their bytes, freed or not, and lets one of them fail, by replacing all
+/// forms of operator new and delete (a sanitizer finds a mismatch if one is left to the standard library). Include it in one source of a program.
 #pragma once
 
 #include <atomic>
@@ -13,15 +13,21 @@ namespace {
 
 std::atomic<long> allocations{0};
 std::atomic<std::size_t> allocated_bytes{0};
+/// As many allocations succeed, on all threads together, and the next one fails; none does if it is negative.
+[[maybe_unused]] std::atomic<long> allocations_before_failure{-1};
 
-void* counted(std::size_t size) {
+void count() {
     ++allocations;
+    if (allocations_before_failure >= 0 && allocations_before_failure-- == 0) throw std::bad_alloc();
+}
+void* counted(std::size_t size) {
+    count();
     allocated_bytes += size;
     if (void* memory = std::malloc(size == 0 ? 1 : size)) return memory;
     throw std::bad_alloc();
 }
 void* counted(std::size_t size, std::align_val_t alignment) {
-    ++allocations;
+    count();
     allocated_bytes += size;
     const auto line = static_cast<std::size_t>(alignment);
     if (void* memory = std::aligned_alloc(line, (size / line + 1) * line)) return memory;

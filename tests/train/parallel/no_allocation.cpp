@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Ranks take nothing from the heap after the first steps, beyond what the library that carries messages takes.
+// Ranks take nothing from the heap after the first steps, beyond what the library that carries messages takes; and
+// they end with an error where there is no memory.
 #include "count_allocations.hpp"
 
 #include <doctest/doctest.h>
@@ -11,10 +12,13 @@
 #include <mp/workspace.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <new>
 #include <span>
+#include <vector>
 
 namespace {
 
@@ -80,4 +84,81 @@ TEST_CASE("a step on ranks allocates nothing, in every wire format, whole and sh
         train(wire, false);
         train(wire, true);
     }
+}
+
+TEST_CASE("an allocation that fails, whichever it is, ends all ranks with an error") {
+    // What two ranks do: constructors, buckets of several sizes, all kinds of calls.
+    const auto work = [](auto& self) {
+        mp::any_communicator ranks(self);
+        mp::parameter_store<float> store;
+        for (const char* name : {"a", "b", "c"}) store.add_vector(name, 100);
+        store.build(1);
+        mp::broadcast_weights(ranks, store);
+        mp::gradient_reduction reduction(mp::cpu{}, ranks, {.bucket_bytes = 1, .share_only = true}, store);
+        auto optimizer = mp::shard<mp::sgd<float>>(mp::cpu{}, reduction, store);
+        for (int step = 0; step < 2; ++step) {
+            static_cast<void>(reduction.backward(1.0F));
+            reduction.finish();
+            static_cast<void>(optimizer.unscale_gradients(1.0F));
+            optimizer.step();
+        }
+        mp::require_same_weights(ranks, store);
+    };
+    long failed = 0;
+    bool ended = false;
+    for (long n = 0; !ended; ++n) {
+        ended = true;
+        allocations_before_failure = n;
+        try {
+            mp::run_loopback(2, work, std::chrono::seconds(5));
+        } catch (const std::bad_alloc&) {
+            ended = false;
+            ++failed;
+        }
+        // Else it is not reached, since n allocations were enough.
+        if (ended) CHECK(allocations_before_failure.exchange(-1) >= 0);
+    }
+    CHECK(failed > 100);
+}
+
+TEST_CASE(
+    "a call of ranks that are threads, for which there was no memory, is not made, and may be made again") {
+    std::atomic<int> failed = 0;
+    for (long n = 0; n < 8; ++n) {
+        std::atomic<bool> is_tried = false;
+        std::atomic<std::uint64_t> sums = 0;
+        std::vector<std::byte> all(2 * 64);
+        const std::vector<std::size_t> cuts{0, 64, 128};
+        mp::run_loopback(
+            2,
+            [&](auto& self) {
+                std::vector<std::byte> mine = all;
+                std::vector<std::uint64_t> values(20, static_cast<std::uint64_t>(self.rank()) + 1);
+                // The first call is in vain on rank 0, and only then rank 1 makes it.
+                const auto vainly = [&](auto call) {
+                    allocations_before_failure = n;
+                    try {
+                        call();
+                    } catch (const std::bad_alloc&) {
+                        ++failed;
+                        allocations_before_failure = -1;
+                        return true;
+                    }
+                    allocations_before_failure = -1;
+                    return false;
+                };
+                while (self.rank() == 1 && !is_tried) {
+                }
+                auto gather = mp::loopback_communicator::request{};
+                const auto start = [&] { gather = self.start_gather(mine, cuts); };
+                if (self.rank() == 1 || vainly(start)) start();
+                is_tried = true;
+                self.wait(gather);
+                self.sum(values);
+                sums += values[19];
+            },
+            std::chrono::seconds(5));
+        CHECK(sums == 6);
+    }
+    CHECK(failed >= 4);
 }

@@ -83,12 +83,12 @@ inline void require_timeout(std::string_view function, std::chrono::nanoseconds 
 }
 
 /// Calls done() until it says so, and throws rank_timeout in the name of `function` if that takes longer than
-/// `timeout`. Ranks mostly come within microseconds, and messages of many pieces move one step each time that
+/// `timeout`; missing() says who has not made which call, as far as is known. Ranks mostly come within microseconds, and messages of many pieces move one step each time that
 /// somebody looks: so the waiting thread goes to sleep late, and for no more than a thousandth of the time that
 /// it has waited.
-template <class Done>
+template <class Done, class Missing>
 void wait_for_ranks(std::string_view function, std::chrono::nanoseconds timeout, std::string_view advice,
-                    Done done) {
+                    Done done, Missing missing) {
     using clock = std::chrono::steady_clock;
     const clock::time_point start = clock::now();
     while (!done()) {
@@ -96,7 +96,10 @@ void wait_for_ranks(std::string_view function, std::chrono::nanoseconds timeout,
         if (waited > timeout) {
             std::string message(function);
             message.append(": after ").append(error_text(std::chrono::duration<double>(waited).count()));
-            message.append(" seconds not all ranks have made this call; ").append(advice);
+            message.append(" seconds not all ranks have made this call");
+            const std::string who = missing();
+            if (!who.empty()) message.append(": ").append(who);
+            message.append("; ").append(advice);
             throw_error(rank_timeout(message));
         }
         if (waited < std::chrono::milliseconds(20)) {
@@ -106,6 +109,12 @@ void wait_for_ranks(std::string_view function, std::chrono::nanoseconds timeout,
                 (std::min<std::chrono::nanoseconds>)(waited / 1024, std::chrono::milliseconds(5)));
         }
     }
+}
+
+template <class Done>
+void wait_for_ranks(std::string_view function, std::chrono::nanoseconds timeout, std::string_view advice,
+                    Done done) {
+    wait_for_ranks(function, timeout, advice, done, [] { return std::string(); });
 }
 
 /// A reducer of any type, by reference; empty for a run with one rank.

@@ -26,7 +26,8 @@ struct agreement_record {
     float scale = 1.0F;
     /// 1 + the parameter whose gradient was written after it had been sent; 0 if all is well.
     std::uint64_t written_late = 0;
-    std::uint64_t padding = 0;  ///< the next part begins at a multiple of 32 bytes from this one
+    std::uint64_t reduction = 0;  ///< which one it is, see gradient_reduction. The next part begins at a
+                                  ///< multiple of 32 bytes from this one
 
     void write(std::byte* to) const noexcept { std::memcpy(to, this, sizeof *this); }
     static agreement_record read(const std::byte* from) noexcept {
@@ -38,6 +39,11 @@ struct agreement_record {
     /// What is wrong with a rank that says `other`; empty if nothing is.
     [[nodiscard]] std::string difference(const agreement_record& other, int rank) const {
         const std::string that = "rank " + std::to_string(rank);
+        if (other.reduction != reduction) {
+            return that +
+                   " sends the gradients of another reduction; reductions whose passes overlap need a "
+                   "communicator with channels, or one each";
+        }
         if (other.step != step || other.bucket != bucket) {
             return that + " is at step " + std::to_string(other.step) + ", bucket " +
                    std::to_string(other.bucket) + ", and this rank at step " + std::to_string(step) +
@@ -74,14 +80,17 @@ void require_same_plan(std::string_view function, const bucket_plan<Executor>& p
     std::vector<std::uint64_t> sizes(options.begin(), options.end());
     sizes.push_back(plan.parameters.size());
     sizes.push_back(plan.buckets.size());
-    constexpr std::string_view names[] = {"size()",
-                                          "options.wire",
-                                          "options.bucket_bytes",
-                                          "options.mean",
-                                          "options.share_only",
-                                          "options.compare_sent",
-                                          "the number of parameters",
-                                          "the number of buckets"};
+    constexpr std::string_view names[] = {
+        "size()",
+        "options.wire",
+        "options.bucket_bytes",
+        "options.mean",
+        "options.share_only",
+        "options.compare_sent",
+        "the number of its channel, which counts the reductions and sharded "
+        "optimizers of the communicator,",
+        "the number of parameters",
+        "the number of buckets"};
     require_same_on_ranks(function, sizes, reducer, [&](std::size_t i) { return std::string(names[i]); });
 
     std::vector<std::uint64_t> values;

@@ -46,12 +46,21 @@ public:
     [[nodiscard]] std::chrono::nanoseconds timeout() const { return impl_->timeout(); }
     void(max)(std::span<std::uint64_t> values) { impl_->reduce(values, true); }
     void sum(std::span<std::uint64_t> values) { impl_->reduce(values, false); }
+    /// A channel of what it refers to; 0, the only one, where that has none.
+    [[nodiscard]] int open_channel() { return impl_->open_channel(); }
+    void close_channel(int channel) noexcept { impl_->close_channel(channel); }
     [[nodiscard]] request start_exchange(std::span<const std::byte> from, std::span<std::byte> to,
-                                         std::span<const std::size_t> cuts) {
-        return opened(impl_->start_exchange(from, to, cuts));
+                                         std::span<const std::size_t> cuts, int channel = 0) {
+        return opened([&] { return impl_->start_exchange(from, to, cuts, channel); });
     }
-    [[nodiscard]] request start_gather(std::span<std::byte> all, std::span<const std::size_t> cuts) {
-        return opened(impl_->start_gather(all, cuts));
+    [[nodiscard]] request start_gather(std::span<std::byte> all, std::span<const std::size_t> cuts,
+                                       int channel = 0) {
+        return opened([&] { return impl_->start_gather(all, cuts, channel); });
+    }
+    /// Which ranks have not made a call of this one; empty where that is not known.
+    [[nodiscard]] std::string missing(const request& it) const {
+        if (it.call == 0 || it.call > numbers_.size() || numbers_[it.call - 1] != it.number) return {};
+        return impl_->missing(it.call - 1);
     }
     bool finished(request& it) {
         if (it.call == 0) return true;
@@ -77,9 +86,14 @@ private:
         [[nodiscard]] virtual int size() const = 0;
         [[nodiscard]] virtual std::chrono::nanoseconds timeout() const = 0;
         virtual void reduce(std::span<std::uint64_t> values, bool largest) = 0;
+        virtual int open_channel() = 0;
+        virtual void close_channel(int channel) noexcept = 0;
         virtual std::size_t start_exchange(std::span<const std::byte> from, std::span<std::byte> to,
-                                           std::span<const std::size_t> cuts) = 0;
-        virtual std::size_t start_gather(std::span<std::byte> all, std::span<const std::size_t> cuts) = 0;
+                                           std::span<const std::size_t> cuts, int channel) = 0;
+        virtual std::size_t start_gather(std::span<std::byte> all, std::span<const std::size_t> cuts,
+                                         int channel) = 0;
+        [[nodiscard]] virtual std::size_t places() const = 0;
+        [[nodiscard]] virtual std::string missing(std::size_t call) const = 0;
         virtual bool finished(std::size_t call) = 0;
         virtual void wait(std::size_t call) = 0;
         virtual void broadcast(std::span<std::byte> bytes, int root) = 0;
@@ -98,12 +112,37 @@ private:
                 ranks.sum(values);
             }
         }
-        std::size_t start_exchange(std::span<const std::byte> from, std::span<std::byte> to,
-                                   std::span<const std::size_t> cuts) override {
-            return keep(ranks.start_exchange(from, to, cuts));
+        int open_channel() override {
+            if constexpr (channelled_communicator<Ranks>) return ranks.open_channel();
+            return 0;
         }
-        std::size_t start_gather(std::span<std::byte> all, std::span<const std::size_t> cuts) override {
-            return keep(ranks.start_gather(all, cuts));
+        void close_channel([[maybe_unused]] int channel) noexcept override {
+            if constexpr (channelled_communicator<Ranks>) ranks.close_channel(channel);
+        }
+        std::size_t start_exchange(std::span<const std::byte> from, std::span<std::byte> to,
+                                   std::span<const std::size_t> cuts, [[maybe_unused]] int channel) override {
+            return keep([&] {
+                if constexpr (channelled_communicator<Ranks>) {
+                    return ranks.start_exchange(from, to, cuts, channel);
+                } else {
+                    return ranks.start_exchange(from, to, cuts);
+                }
+            });
+        }
+        std::size_t start_gather(std::span<std::byte> all, std::span<const std::size_t> cuts,
+                                 [[maybe_unused]] int channel) override {
+            return keep([&] {
+                if constexpr (channelled_communicator<Ranks>) {
+                    return ranks.start_gather(all, cuts, channel);
+                } else {
+                    return ranks.start_gather(all, cuts);
+                }
+            });
+        }
+        [[nodiscard]] std::size_t places() const override { return calls.size(); }
+        [[nodiscard]] std::string missing([[maybe_unused]] std::size_t call) const override {
+            if constexpr (requires { ranks.missing(calls[call].of); }) return ranks.missing(calls[call].of);
+            return {};
         }
         bool finished(std::size_t call) override {
             if (!ranks.finished(calls[call].of)) return false;
@@ -119,24 +158,27 @@ private:
         /// A call that is under way, by its number.
         struct kept_call {
             typename Ranks::request of{};
-            bool open = true;
+            bool open = false;
         };
-        std::size_t keep(typename Ranks::request started) {
-            for (std::size_t i = 0; i < calls.size(); ++i) {
-                if (calls[i].open) continue;
-                calls[i] = {std::move(started)};
-                return i;
-            }
-            calls.push_back({std::move(started)});
-            return calls.size() - 1;
+        /// Keeps the call that start() starts. Its place is made before, so that no call is lost.
+        template <class Start>
+        std::size_t keep(const Start& start) {
+            std::size_t i = 0;
+            while (i < calls.size() && calls[i].open) ++i;
+            if (i == calls.size()) calls.emplace_back();
+            calls[i].of = start();
+            calls[i].open = true;
+            return i;
         }
 
         Ranks& ranks;
         std::vector<kept_call> calls;
     };
 
-    request opened(std::size_t call) {
-        if (call >= numbers_.size()) numbers_.resize(call + 1);
+    template <class Start>
+    request opened(const Start& start) {
+        if (numbers_.size() <= impl_->places()) numbers_.resize(impl_->places() + 1);
+        const std::size_t call = start();
         numbers_[call] = ++started_;
         return {call + 1, started_};
     }
@@ -161,6 +203,6 @@ private:
     std::uint64_t started_ = 0;
 };
 
-static_assert(communicator<any_communicator>);
+static_assert(channelled_communicator<any_communicator>);
 
 }}  // namespace mp

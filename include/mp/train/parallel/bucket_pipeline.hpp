@@ -35,9 +35,11 @@ class bucket_pipeline {
     static constexpr bool on_host = std::is_same_v<Executor, cpu>;
 
 public:
-    bucket_pipeline(const Executor& exec, Ranks& ranks, const reduction_options& options,
-                    bucket_plan<Executor> plan)
-        : exec_(exec), ranks_(ranks), options_(options), plan_(std::move(plan)) {
+    bucket_pipeline(const Executor& exec, Ranks& ranks, rank_channel<Ranks>& channel,
+                    const reduction_options& options, bucket_plan<Executor> plan)
+        : exec_(exec), ranks_(ranks), channel_(channel), options_(options), plan_(std::move(plan)) {
+        record_.reduction =
+            channel.number() != 0 ? static_cast<std::uint64_t>(channel.number()) : plan_.checksum();
         states_.resize(plan_.buckets.size());
         if (ranks.size() == 1) return;
         if constexpr (on_host) {
@@ -97,7 +99,7 @@ public:
             }
             if (it.present == phase::summed && next_gather_ == b) {
                 before_message();
-                it.call = ranks_.start_gather(memory_of(b), byte_cuts_[b]);
+                it.call = channel_.start_gather(memory_of(b), byte_cuts_[b]);
                 it.present = phase::gathering;
                 ++next_gather_;
             }
@@ -117,6 +119,20 @@ public:
         while (next_launch_ < states_.size() && is_ready(next_launch_) && launch(next_launch_)) {
             ++next_launch_;
         }
+    }
+
+    /// Which ranks have not made a call that this rank waits for, where the communicator tells.
+    [[nodiscard]] std::string missing() const {
+        if constexpr (requires(const typename Ranks::request& call) { ranks_.missing(call); }) {
+            for (std::size_t b = first_open_; b < next_launch_; ++b) {
+                const std::string ranks = ranks_.missing(states_[b].call);
+                if (!ranks.empty()) {
+                    return ranks + ", of bucket " + std::to_string(b) + ", with the gradient of '" +
+                           first_of(b).name + "'";
+                }
+            }
+        }
+        return {};
     }
 
     /// Ends a step in which all is done.
@@ -256,18 +272,20 @@ private:
         const std::size_t part = cuts[self() + 1] - cuts[self()];
         const std::span<std::byte> received(bytes(free->received), part * (cuts.size() - 1));
         before_message();
-        it.call = ranks_.start_exchange(memory_of(b), received, cuts);
+        it.call = channel_.start_exchange(memory_of(b), received, cuts);
         it.present = phase::exchanging;
         if (!flushes_) ++statistics.buckets_early;
         statistics.bytes_sent += cuts.back() - part + (options_.share_only ? 0 : part * (cuts.size() - 2));
         return true;
     }
 
+    [[nodiscard]] const reduced_parameter& first_of(std::size_t b) const {
+        return *std::find_if(plan_.parameters.begin(), plan_.parameters.end(),
+                             [b](const auto& it) { return it.bucket == b && it.elements != 0; });
+    }
     void require_unchanged(std::string_view function, std::size_t changed) const {
         if (changed == no_index) return;
-        const auto first = std::find_if(plan_.parameters.begin(), plan_.parameters.end(),
-                                        [changed](const auto& it) { return it.bucket == changed; });
-        throw_error(state_error(std::string(function) + ": the gradient of '" + first->name +
+        throw_error(state_error(std::string(function) + ": the gradient of '" + first_of(changed).name +
                                 "', or one that is sent with it, was changed after it had been sent; change "
                                 "gradients after finish(), or by an op of the backward pass"));
     }
@@ -391,6 +409,7 @@ private:
 
     Executor exec_;
     Ranks& ranks_;
+    rank_channel<Ranks>& channel_;
     reduction_options options_;
     bucket_plan<Executor> plan_;
     std::conditional_t<on_host, std::vector<block_bucket>, no_blocks> blocks_;  // of every bucket; maybe none

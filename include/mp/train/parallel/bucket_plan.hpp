@@ -3,6 +3,8 @@
 /// Gradients in buckets that are reduced one by one, and the share of every rank in them.
 #pragma once
 
+#include <mp/arrays/io/checksum.hpp>
+#include <mp/error.hpp>
 #include <mp/nn/optim/parameter.hpp>
 #include <mp/nn/optim/parameter_layout.hpp>
 #include <mp/train/parallel/wire_format.hpp>
@@ -89,6 +91,23 @@ public:
         for (std::size_t i = 0; i < by_address_.size(); ++i) by_address_[i] = i;
         std::sort(by_address_.begin(), by_address_.end(),
                   [this](std::size_t a, std::size_t b) { return parameters[a].begin < parameters[b].begin; });
+        std::size_t before = no_index;
+        for (const std::size_t i : by_address_) {
+            if (parameters[i].elements == 0) continue;
+            if (before != no_index && parameters[before].end > parameters[i].begin) {
+                throw_argument(
+                    function_, "parameters", parameters[i].name,
+                    "must be named once: its gradient overlaps that of '" + parameters[before].name + "'");
+            }
+            before = i;
+        }
+    }
+
+    /// Of the names and sizes of the parameters.
+    [[nodiscard]] std::uint64_t checksum() const {
+        crc64_stream sum;
+        for (const reduced_parameter& it : parameters) sum.add(it.name + " " + error_text(it.elements) + " ");
+        return sum.value();
     }
 
     /// The parameter whose gradient an address lies in, or no_index.

@@ -6,10 +6,14 @@
 #include <mp/config.hpp>
 #include <mp/nn/scaling/reducer.hpp>
 
+#include <array>
 #include <chrono>
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <span>
+#include <string>
+#include <string_view>
 
 namespace mp { inline namespace MP_ISA_NAMESPACE {
 
@@ -43,6 +47,9 @@ namespace mp { inline namespace MP_ISA_NAMESPACE {
 /// Every rank makes the same calls of each kind in the same order; exchanges, gathers and the calls that wait
 /// may follow each other in another order on another rank. What cannot go on throws mp::rank_error, or
 /// mp::rank_timeout where a rank does not come, and the ranks then no longer agree.
+///
+/// Several reductions on one communicator need channels, see mp::channelled_communicator. A communicator may also
+/// have `std::string missing(const request& call)`: which ranks have not made a call of this one, for messages.
 template <class Communicator>
 concept communicator =
     rank_reducer<Communicator> && std::default_initializable<typename Communicator::request> &&
@@ -60,4 +67,108 @@ concept communicator =
 
 static_assert(communicator<single_rank>);
 
+/// A communicator whose exchanges and gathers may be on channels, each with an order of its own, so that what
+/// is under way on one channel is never taken for what is on another:
+///
+///     int open_channel();                    // the number of a new channel, from 1; as often on all ranks
+///     void close_channel(int) noexcept;      // calls of it that have not ended are given up
+///     request start_exchange(from, to, cuts, int channel);
+///     request start_gather(all, cuts, int channel);
+///
+/// Calls without a channel are on channel 0. Without channels a communicator carries one reduction at a time:
+/// two whose passes overlap, in another order on another rank, are an error at finish() on the host.
+template <class Communicator>
+concept channelled_communicator =
+    communicator<Communicator> && requires(Communicator& ranks, std::span<const std::byte> from,
+                                           std::span<std::byte> to, std::span<const std::size_t> cuts) {
+        { ranks.open_channel() } -> std::same_as<int>;
+        { ranks.close_channel(0) } noexcept;
+        { ranks.start_exchange(from, to, cuts, 1) } -> std::same_as<typename Communicator::request>;
+        { ranks.start_gather(to, cuts, 1) } -> std::same_as<typename Communicator::request>;
+    };
+
 }}  // namespace mp
+
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
+
+/// Kinds of collective calls. The last three wait, and have one order together.
+enum class collective : unsigned char { exchange, gather, broadcast, max, sum };
+
+constexpr std::string_view name_of(collective kind) {
+    constexpr std::array<std::string_view, 5> names{"exchange", "gather", "broadcast", "max", "sum"};
+    return names[static_cast<std::size_t>(kind)];
+}
+
+/// Which of the orders of calls a call belongs to.
+constexpr std::size_t order_of(collective kind, int channel) {
+    if (kind > collective::gather) return 0;
+    return 2 * static_cast<std::size_t>(channel) + (kind == collective::exchange ? 1 : 2);
+}
+/// The number of orders with this many channels beside channel 0.
+constexpr std::size_t orders_of(int channels) {
+    return order_of(collective::gather, channels) + 1;
+}
+
+/// "exchange number 7 on channel 2": which call it is, for messages.
+inline std::string text_of_call(collective kind, int channel, std::uint64_t number) {
+    std::string text(name_of(kind));
+    text.append(" number ").append(std::to_string(number));
+    if (channel != 0) text.append(" on channel ").append(std::to_string(channel));
+    return text;
+}
+
+/// "rank 3 has not made <call>", of the ranks for which missing(rank); empty if there is none.
+template <class Missing>
+std::string text_of_missing(int ranks, const Missing& missing, std::string_view call) {
+    constexpr int most = 16;
+    std::string names;
+    int count = 0;
+    for (int rank = 0; rank < ranks; ++rank) {
+        if (!missing(rank)) continue;
+        if (++count <= most) names.append(count == 1 ? "" : ", ").append(std::to_string(rank));
+    }
+    if (count == 0) return {};
+    if (count > most) names.append(" and ").append(std::to_string(count - most)).append(" more");
+    return (count == 1 ? "rank " : "ranks ") + names + (count == 1 ? " has" : " have") + " not made " +
+           std::string(call);
+}
+
+/// A channel of a communicator, or the communicator itself where it has none.
+template <communicator Ranks>
+class rank_channel {
+public:
+    using request = typename Ranks::request;
+
+    explicit rank_channel(Ranks& ranks) : ranks_(ranks) {
+        if constexpr (channelled_communicator<Ranks>) number_ = ranks.open_channel();
+    }
+    rank_channel(const rank_channel&) = delete;
+    rank_channel& operator=(const rank_channel&) = delete;
+    ~rank_channel() {
+        if constexpr (channelled_communicator<Ranks>) ranks_.close_channel(number_);
+    }
+
+    /// The same on all ranks, as is to be checked; 0 where there are no channels.
+    [[nodiscard]] int number() const noexcept { return number_; }
+    [[nodiscard]] request start_exchange(std::span<const std::byte> from, std::span<std::byte> to,
+                                         std::span<const std::size_t> cuts) {
+        if constexpr (channelled_communicator<Ranks>) {
+            return ranks_.start_exchange(from, to, cuts, number_);
+        } else {
+            return ranks_.start_exchange(from, to, cuts);
+        }
+    }
+    [[nodiscard]] request start_gather(std::span<std::byte> all, std::span<const std::size_t> cuts) {
+        if constexpr (channelled_communicator<Ranks>) {
+            return ranks_.start_gather(all, cuts, number_);
+        } else {
+            return ranks_.start_gather(all, cuts);
+        }
+    }
+
+private:
+    Ranks& ranks_;
+    int number_ = 0;
+};
+
+}}  // namespace mp::detail

@@ -75,6 +75,11 @@ namespace mp { inline namespace MP_ISA_NAMESPACE {
 /// that takes device memory, the host waits for the executor before each message. Steps and scales are not compared
 /// there, since that would need the host, and a gradient that is written late is an error on its rank alone.
 ///
+/// Several reductions may be on one communicator, in any order of their passes, also another one on another rank:
+/// each has a channel of its own (mp::channelled_communicator). They are made in the same order on all ranks, and
+/// their finish() is called in the same order. With mp::nccl_communicator, whose messages have the order of a
+/// stream, backward passes have the same order on all ranks as well.
+///
 /// Threads: everything happens on the thread that calls backward(), the ops and finish(); messages make
 /// progress whenever an op has written a gradient. Sums use the threads of `exec`.
 template <communicator Ranks, class Executor = cpu>
@@ -87,7 +92,8 @@ public:
     /// \param ranks       must outlive the reduction; its memory is that of the executor
     /// \param parameters  mp::parameter_store objects, or vectors of mp::parameter; their memory must outlive
     ///                    the reduction. Gradients are float, half or bfloat16
-    /// \throws argument_error  no parameter, or memory is null or overlaps; bucket_bytes or in_flight is not
+    /// \throws argument_error  no parameter, or memory is null or overlaps, as that of a store which is named
+    ///                         twice; bucket_bytes or in_flight is not
     ///                         positive; wire_format::mxfp8 on a GPU
     /// \throws rank_error      ranks have other parameters or options
     template <class... Parameters>
@@ -95,7 +101,8 @@ public:
                        Parameters&... parameters)
         : ranks_(ranks),
           options_(checked(exec, options)),
-          pipeline_(exec, ranks, options, plan_of(ranks, options, parameters...)) {
+          channel_(ranks),
+          pipeline_(exec, ranks, channel_, options, plan_of(ranks, channel_, options, parameters...)) {
         static_assert(sizeof...(Parameters) != 0, "mp::gradient_reduction: name the parameters to reduce");
         counts_.resize(plan().parameters.size());
         expected_.resize(plan().parameters.size());
@@ -171,10 +178,13 @@ public:
             failure_ = detail::exception_of([&] {
                 clear_means_sent_before();
                 pipeline_.flush();
-                detail::wait_for_ranks(function, ranks_.timeout(), "save what can be saved and end", [&] {
-                    pipeline_.progress();
-                    return pipeline_.done();
-                });
+                detail::wait_for_ranks(
+                    function, ranks_.timeout(), "save what can be saved and end",
+                    [&] {
+                        pipeline_.progress();
+                        return pipeline_.done();
+                    },
+                    [&] { return pipeline_.missing(); });
                 if constexpr (requires { ranks_.join(); }) ranks_.join();
             });
             if (failure_) std::rethrow_exception(failure_);
@@ -224,17 +234,19 @@ private:
         return options;
     }
     template <class... Parameters>
-    static detail::bucket_plan<Executor> plan_of(Ranks& ranks, const reduction_options& options,
+    static detail::bucket_plan<Executor> plan_of(Ranks& ranks, const detail::rank_channel<Ranks>& channel,
+                                                 const reduction_options& options,
                                                  Parameters&... parameters) {
         detail::bucket_plan<Executor> plan(constructor, ranks.size(), options.wire, options.bucket_bytes);
         (plan.add(parameters), ...);
         plan.finish();
-        const std::array<std::uint64_t, 6> same{static_cast<std::uint64_t>(ranks.size()),
+        const std::array<std::uint64_t, 7> same{static_cast<std::uint64_t>(ranks.size()),
                                                 static_cast<std::uint64_t>(options.wire),
                                                 options.bucket_bytes,
                                                 options.mean ? 1U : 0U,
                                                 options.share_only ? 1U : 0U,
-                                                options.compare_sent ? 1U : 0U};
+                                                options.compare_sent ? 1U : 0U,
+                                                static_cast<std::uint64_t>(channel.number())};
         detail::require_same_plan(constructor, plan, same, detail::reducer_reference(ranks));
         return plan;
     }
@@ -348,6 +360,7 @@ private:
 
     Ranks& ranks_;
     reduction_options options_;
+    detail::rank_channel<Ranks> channel_;
     detail::bucket_pipeline<Ranks, Executor> pipeline_;
     std::vector<std::uint32_t> counts_;            // writes of every parameter in this pass,
     std::vector<std::uint32_t> expected_;          // and in that of the step before

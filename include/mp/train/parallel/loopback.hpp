@@ -7,7 +7,6 @@
 #include <mp/train/parallel/communicator.hpp>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
@@ -26,16 +25,6 @@
 
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
-/// Kinds of collective calls. Those of a kind come in the same order on all ranks.
-enum class collective : unsigned char { exchange, gather, broadcast, max, sum };
-inline constexpr std::size_t collectives = 5;
-
-constexpr std::string_view name_of(collective kind) {
-    constexpr std::array<std::string_view, collectives> names{"exchange", "gather", "broadcast", "max",
-                                                              "sum"};
-    return names[static_cast<std::size_t>(kind)];
-}
-
 /// What one rank brings to a call: a copy of what it sends, since a rank that fails takes its memory with it.
 struct loopback_memory {
     std::vector<std::byte> sent = {};
@@ -49,12 +38,13 @@ struct loopback_memory {
 /// A collective call, from the first rank that makes it to the last that leaves it.
 struct loopback_call {
     collective kind;
-    std::uint64_t number;  ///< of this kind
-    int root = 0;
+    int channel;
+    std::uint64_t number;  ///< in its order
+    int root;
+    std::vector<loopback_memory> ranks;
     int arrived = 0;
     int served = 0;
     int left = 0;
-    std::vector<loopback_memory> ranks;
 };
 
 /// Where the ranks meet.
@@ -63,31 +53,35 @@ public:
     explicit loopback_meeting(int ranks) : ranks_(ranks) {}
     [[nodiscard]] int size() const noexcept { return ranks_; }
 
-    /// Brings the memory of a rank to its next call of this kind.
-    loopback_call* arrive(int rank, collective kind, std::uint64_t number, loopback_memory memory, int root) {
+    /// Brings the memory of a rank to its call with this number. If it throws, the rank has not come.
+    loopback_call* arrive(int rank, collective kind, int channel, std::uint64_t number,
+                          loopback_memory memory, int root) {
         const std::lock_guard lock(mutex_);
         require_whole();
         auto it = std::find_if(calls_.begin(), calls_.end(), [&](const loopback_call& call) {
-            return call.kind == kind && call.number == number;
+            return order_of(call.kind, call.channel) == order_of(kind, channel) && call.number == number;
         });
         if (it == calls_.end()) {
-            it = calls_.insert(calls_.end(), {kind, number, root, 0, 0, 0, {}});
-            it->ranks.resize(static_cast<std::size_t>(ranks_));
+            // Other ranks find whole calls only, also where there is no memory for another one.
+            std::list<loopback_call> made;
+            made.push_back({kind, channel, number, root,
+                            std::vector<loopback_memory>(static_cast<std::size_t>(ranks_))});
+            it = made.begin();
+            calls_.splice(calls_.end(), made);
         } else {
-            const loopback_memory& other = *std::find_if(it->ranks.begin(), it->ranks.end(),
-                                                         [](const auto& there) { return there.arrived; });
-            if (other.bytes != memory.bytes || other.cuts != memory.cuts || it->root != root) {
-                fail_locked("mp::loopback: rank " + std::to_string(rank) + " makes " +
-                            std::string(name_of(kind)) + " number " + std::to_string(number) + " with " +
-                            std::to_string(memory.bytes) + " bytes, where another rank has " +
-                            std::to_string(other.bytes) + ", or other cuts or another root");
-                require_whole();
-            }
+            require_same(rank, *it, kind, memory, root);
         }
         memory.arrived = true;
         it->ranks[static_cast<std::size_t>(rank)] = std::move(memory);
         if (++it->arrived == ranks_) changed_.notify_all();
         return &*it;
+    }
+    /// Which ranks have not arrived; empty if none.
+    [[nodiscard]] std::string missing(const loopback_call& call) {
+        const std::lock_guard lock(mutex_);
+        return text_of_missing(
+            ranks_, [&](int rank) { return !call.ranks[static_cast<std::size_t>(rank)].arrived; },
+            text_of_call(call.kind, call.channel, call.number));
     }
 
     /// Takes what the rank wants, if all have arrived, and says whether all have taken theirs.
@@ -112,21 +106,46 @@ public:
     /// Sleeps until something may have changed, or a little while.
     void doze() {
         std::unique_lock lock(mutex_);
-        if (failure_.empty()) changed_.wait_for(lock, std::chrono::milliseconds(1));
+        if (!failed_) changed_.wait_for(lock, std::chrono::milliseconds(1));
     }
-    /// No call ends any more: all ranks throw rank_error with this message.
-    void fail(std::string message) {
+    /// No call ends any more, and all ranks throw rank_error: a rank has ended, or, with no_rank, there are not
+    /// threads for all. Takes no memory, which may be what is missing.
+    void fail(int rank) {
         const std::lock_guard lock(mutex_);
-        fail_locked(std::move(message));
-    }
-
-private:
-    void fail_locked(std::string message) {
-        if (failure_.empty()) failure_ = std::move(message);
+        if (!failed_) ended_ = rank;
+        failed_ = true;
         changed_.notify_all();
     }
+    static constexpr int no_rank = -1;
+
+private:
+    /// A call that differs from that of another rank ends all ranks.
+    void require_same(int rank, const loopback_call& call, collective kind, const loopback_memory& memory,
+                      int root) {
+        const loopback_memory& other = *std::find_if(call.ranks.begin(), call.ranks.end(),
+                                                     [](const auto& there) { return there.arrived; });
+        if (call.kind == kind && other.bytes == memory.bytes && other.cuts == memory.cuts &&
+            call.root == root) {
+            return;
+        }
+        std::string message = "mp::loopback: rank " + std::to_string(rank) + " makes " +
+                              text_of_call(kind, call.channel, call.number) + " with " +
+                              std::to_string(memory.bytes) + " bytes, where another rank has " +
+                              std::string(call.kind == kind ? "" : name_of(call.kind)) +
+                              (call.kind == kind ? "" : " with ") + std::to_string(other.bytes) +
+                              ", or other cuts or another root";
+        failure_ = std::move(message);
+        failed_ = true;
+        changed_.notify_all();
+        require_whole();
+    }
     void require_whole() const {
+        if (!failed_) return;
         if (!failure_.empty()) throw_error(rank_error(failure_));
+        if (ended_ == no_rank)
+            throw_error(rank_error("mp::run_loopback: there are no threads for all ranks"));
+        throw_error(
+            rank_error("mp::loopback: rank " + std::to_string(ended_) + " has ended with an exception"));
     }
 
     static void take(int rank, loopback_call& call) {
@@ -167,7 +186,9 @@ private:
     std::mutex mutex_;
     std::condition_variable changed_;
     std::list<loopback_call> calls_;  // whose elements stay in place
-    std::string failure_;
+    bool failed_ = false;
+    std::string failure_;  ///< why, or empty if
+    int ended_ = no_rank;  ///< this rank has ended
 };
 
 }}  // namespace mp::detail
@@ -196,14 +217,28 @@ public:
     [[nodiscard]] int size() const noexcept { return place_->size(); }
     [[nodiscard]] std::chrono::nanoseconds timeout() const noexcept { return timeout_; }
 
-    [[nodiscard]] request start_exchange(std::span<const std::byte> from, std::span<std::byte> to,
-                                         std::span<const std::size_t> cuts) {
-        return start(detail::collective::exchange, from, to.data(), cuts, from.size());
+    /// See mp::channelled_communicator.
+    [[nodiscard]] int open_channel() {
+        numbers_.resize(detail::orders_of(channels_ + 1));
+        return ++channels_;
     }
-    [[nodiscard]] request start_gather(std::span<std::byte> all, std::span<const std::size_t> cuts) {
+    /// The memory of calls that were given up is not touched any more.
+    void close_channel(int channel) noexcept {
+        std::erase_if(open_, [channel](const request& it) { return it.call->channel == channel; });
+    }
+    [[nodiscard]] request start_exchange(std::span<const std::byte> from, std::span<std::byte> to,
+                                         std::span<const std::size_t> cuts, int channel = 0) {
+        return start(detail::collective::exchange, from, to.data(), cuts, from.size(), channel);
+    }
+    [[nodiscard]] request start_gather(std::span<std::byte> all, std::span<const std::size_t> cuts,
+                                       int channel = 0) {
         const auto self = static_cast<std::size_t>(rank_);
         return start(detail::collective::gather, all.subspan(cuts[self], cuts[self + 1] - cuts[self]),
-                     all.data(), cuts, all.size());
+                     all.data(), cuts, all.size(), channel);
+    }
+    /// Which ranks have not made a call of this one; empty if all have.
+    [[nodiscard]] std::string missing(const request& it) const {
+        return it.call == nullptr ? std::string() : place_->missing(*it.call);
     }
     bool finished(request& it) {
         progress();
@@ -217,7 +252,7 @@ public:
 
     void broadcast(std::span<std::byte> bytes, int root) {
         const std::span<const std::byte> sent = bytes.first(rank_ == root ? bytes.size() : 0);
-        request it = start(detail::collective::broadcast, sent, bytes.data(), {}, bytes.size(), root);
+        request it = start(detail::collective::broadcast, sent, bytes.data(), {}, bytes.size(), 0, root);
         wait_for("mp::loopback_communicator::broadcast", it);
     }
     void(max)(std::span<std::uint64_t> values) { reduce(detail::collective::max, values); }
@@ -225,11 +260,18 @@ public:
 
 private:
     request start(detail::collective kind, std::span<const std::byte> sent, std::byte* to,
-                  std::span<const std::size_t> cuts, std::size_t bytes, int root = 0) {
-        const std::uint64_t number = numbers_[static_cast<std::size_t>(kind)]++;
-        request it{place_->arrive(rank_, kind, number,
-                                  {{sent.begin(), sent.end()}, to, {cuts.begin(), cuts.end()}, bytes}, root)};
-        it.number = ++started_;
+                  std::span<const std::size_t> cuts, std::size_t bytes, int channel = 0, int root = 0) {
+        if (channel < 0 || channel > channels_) {
+            detail::throw_argument("mp::loopback_communicator", "channel", channel,
+                                   "must be 0 or what open_channel() has returned");
+        }
+        std::uint64_t& number = numbers_[detail::order_of(kind, channel)];
+        if (open_.size() == open_.capacity()) open_.reserve(2 * open_.size() + 4);
+        // What takes memory is done: from here on the call is made.
+        request it{place_->arrive(rank_, kind, channel, number,
+                                  {{sent.begin(), sent.end()}, to, {cuts.begin(), cuts.end()}, bytes}, root),
+                   ++started_};
+        ++number;
         open_.push_back(it);
         return it;
     }
@@ -263,7 +305,7 @@ private:
                 detail::throw_error(
                     rank_timeout(std::string(function) + ": after " +
                                  detail::error_text(std::chrono::duration<double>(timeout_).count()) +
-                                 " seconds not all ranks have made this call"));
+                                 " seconds not all ranks have made this call: " + missing(it)));
             }
             place_->doze();
         }
@@ -277,12 +319,13 @@ private:
     detail::loopback_meeting* place_;
     int rank_;
     std::chrono::nanoseconds timeout_;
-    std::array<std::uint64_t, detail::collectives> numbers_{};
+    int channels_ = 0;  // beside channel 0
+    std::vector<std::uint64_t> numbers_ = std::vector<std::uint64_t>(detail::orders_of(0));  // of next calls
     std::uint64_t started_ = 0;
     std::vector<request> open_;
 };
 
-static_assert(communicator<loopback_communicator>);
+static_assert(channelled_communicator<loopback_communicator>);
 
 /// Runs f(ranks), where `ranks` is an mp::loopback_communicator&, once for every rank, each on a thread of its
 /// own, and returns when all have ended. A rank that ends with an exception ends the calls of the others with
@@ -305,19 +348,21 @@ void run_loopback(int ranks, Function f, std::chrono::nanoseconds timeout = defa
     std::vector<std::thread> threads;
     threads.reserve(static_cast<std::size_t>(ranks));
     const auto run = [&](int rank) {
-        loopback_communicator self(place, rank, timeout);
-        const std::exception_ptr failure = detail::exception_of([&] { f(self); });
+        const std::exception_ptr failure = detail::exception_of([&] {
+            loopback_communicator self(place, rank, timeout);
+            f(self);
+        });
         if (!failure) return;
         {
             const std::lock_guard lock(mutex);
             if (!first) first = failure;
         }
-        place.fail("mp::loopback: rank " + std::to_string(rank) + " has ended with an exception");
+        place.fail(rank);
     };
     const std::exception_ptr no_thread = detail::exception_of([&] {
         for (int rank = 0; rank < ranks; ++rank) threads.emplace_back(run, rank);
     });
-    if (no_thread) place.fail("mp::run_loopback: there are no threads for all ranks");
+    if (no_thread) place.fail(detail::loopback_meeting::no_rank);
     for (std::thread& it : threads) it.join();
     if (no_thread) std::rethrow_exception(no_thread);
     if (first) std::rethrow_exception(first);

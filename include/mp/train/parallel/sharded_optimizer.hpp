@@ -3,6 +3,7 @@
 /// Masters and moments shared among the ranks (ZeRO, stages 1 and 2).
 #pragma once
 
+#include <mp/arrays/io/checksum.hpp>
 #include <mp/error.hpp>
 #include <mp/executor.hpp>
 #include <mp/nn/optim/kernels/square_sums.hpp>
@@ -13,6 +14,7 @@
 #include <mp/nn/scaling/optimizer_protocol.hpp>
 #include <mp/numbers/format/float_arithmetic.hpp>
 #include <mp/numbers/simd/floating_point_modes.hpp>
+#include <mp/train/parallel/agreement.hpp>
 #include <mp/train/parallel/bucket_plan.hpp>
 #include <mp/train/parallel/communicator.hpp>
 #include <mp/train/parallel/gradient_reduction.hpp>
@@ -96,6 +98,7 @@ public:
     sharded_optimizer(cpu exec, gradient_reduction<Ranks>& reduction, store_type& store,
                       const Options&... options)
         : reduction_(reduction),
+          channel_(reduction.ranks()),
           store_(store),
           inner_(exec,
                  shares() ? detail::share_of(function, reduction.plan(), store, self()) : store.parameters(),
@@ -104,6 +107,7 @@ public:
             writes_.add(it.gradient.data(), it.gradient.size_bytes());
         }
         if (!shares()) return;
+        require_same_channel();
         list_buckets();
         list_chunks();
     }
@@ -133,9 +137,8 @@ public:
         const std::span<const double> mine = inner_.gradient_square_sums();
         const std::size_t first = gathered_cuts_[self()] / sizeof(double);
         for (std::size_t i = 0; i < own_chunks_.size(); ++i) gathered_[first + i] = mine[own_chunks_[i]];
-        Ranks& ranks = reduction_.ranks();
-        auto call = ranks.start_gather(std::as_writable_bytes(std::span(gathered_)), gathered_cuts_);
-        ranks.wait(call);
+        auto call = channel_.start_gather(std::as_writable_bytes(std::span(gathered_)), gathered_cuts_);
+        reduction_.ranks().wait(call);
         for (std::size_t i = 0; i < gathered_.size(); ++i) in_order_[place_of_gathered_[i]] = gathered_[i];
         const detail::default_floating_point_modes modes;
         return modes.held(detail::double_sqrt(detail::sum_of_blocks(in_order_.data(), in_order_.size())));
@@ -197,7 +200,7 @@ public:
         if (!shares()) return;
         inner_.follow_weights();
         for (weight_gather& it : gathers_) {
-            it.call = reduction_.ranks().start_gather(it.bytes, it.cuts);
+            it.call = channel_.start_gather(it.bytes, it.cuts);
         }
         for (weight_gather& it : gathers_) reduction_.ranks().wait(it.call);
         store_.weights_changed();
@@ -212,6 +215,22 @@ private:
         return reduction_.options().share_only && reduction_.ranks().size() > 1;
     }
     [[nodiscard]] std::size_t self() const { return static_cast<std::size_t>(reduction_.ranks().rank()); }
+
+    /// Optimizers that are made in another order on another rank would gather each other's weights.
+    void require_same_channel() const {
+        detail::crc64_stream store;
+        for (const parameter_type& it : store_.parameters()) {
+            store.add(it.name + " " + detail::error_text(it.gradient.size()) + " ");
+        }
+        const std::uint64_t same[] = {static_cast<std::uint64_t>(channel_.number()), store.value()};
+        detail::require_same_on_ranks(
+            function, same, detail::reducer_reference(reduction_.ranks()), [](std::size_t i) {
+                return std::string(i == 0
+                                       ? "the number of its channel, which counts the reductions and sharded "
+                                         "optimizers of the communicator,"
+                                       : "the checksum of the names and sizes of its parameters");
+            });
+    }
 
     static constexpr std::size_t counts = 4;  // of a report
     gradient_report agreed(gradient_report report) {
@@ -283,6 +302,7 @@ private:
     };
 
     gradient_reduction<Ranks>& reduction_;
+    detail::rank_channel<Ranks> channel_;  // beside gradients of other reductions that may be under way
     store_type& store_;
     Optimizer inner_;
     std::vector<weight_gather> gathers_;
@@ -305,7 +325,10 @@ private:
 /// \param exec       where steps run
 /// \param reduction  over the store, maybe among others; must outlive the optimizer, as must the store
 /// \param options    options, or a vector of those of the groups
+/// Collective where the reduction has share_only.
+///
 /// \throws argument_error  as the optimizer's constructor; the reduction has share_only, and not the store
+/// \throws rank_error      the ranks make other optimizers, or in another order
 template <class Optimizer, communicator Ranks, class... Options>
 [[nodiscard]] sharded_optimizer<Optimizer, Ranks> shard(
     cpu exec, gradient_reduction<Ranks>& reduction,
