@@ -44,6 +44,8 @@ struct one_gradient {
 
 /// Whether MPI_Iallreduce is to be called in a way that MPI refuses.
 bool negative_count = false;
+/// Whether MPI_Ibcast is to fail, which is told to the world communicator.
+bool broadcast_fails = false;
 
 }  // namespace
 
@@ -53,8 +55,15 @@ extern "C" int MPI_Iallreduce(const void* from, void* to, int count, MPI_Datatyp
     return PMPI_Iallreduce(from, to, negative_count ? -1 : count, type, operation, communicator, request);
 }
 
+extern "C" int MPI_Ibcast(void* bytes, int count, MPI_Datatype type, int root, MPI_Comm communicator,
+                          MPI_Request* request) {
+    if (!broadcast_fails) return PMPI_Ibcast(bytes, count, type, root, communicator, request);
+    MPI_Comm_call_errhandler(MPI_COMM_WORLD, MPI_ERR_OTHER);
+    return MPI_ERR_OTHER;
+}
+
 static_assert(!std::is_copy_constructible_v<mp::mpi_reducer>);
-static_assert(std::is_base_of_v<mp::error, mp::mpi_error>);
+static_assert(std::is_base_of_v<mp::rank_error, mp::mpi_error>);
 
 TEST_CASE("max and sum are those of all ranks, at every place") {
     mp::mpi_reducer reducer(MPI_COMM_WORLD);
@@ -141,12 +150,9 @@ TEST_CASE("what one rank finds, all scalers act on") {
 TEST_CASE("misuse is refused with the reason") {
     CHECK(thrown<mp::argument_error>([] { mp::mpi_reducer reducer(MPI_COMM_NULL); }) ==
           "mp::mpi_reducer: communicator is MPI_COMM_NULL; it must have ranks");
-    mp::mpi_reducer reducer(MPI_COMM_WORLD);
-    std::uint64_t value = 0;
-    const std::span<std::uint64_t> too_many(&value, std::size_t{1} << 31);
-    CHECK(thrown<mp::argument_error>([&] { reducer.max(too_many); }) ==
-          "mp::mpi_reducer::max: values.size() is 2147483648; it must be less than 2^31");
-
+    CHECK(thrown<mp::argument_error>([] {
+              mp::mpi_communicator self(MPI_COMM_SELF, mp::default_rank_timeout, 7);
+          }) == "mp::mpi_communicator: largest_message is 7; it must be from 8 to 2^31 - 1");
     MPI_Comm half = MPI_COMM_NULL;
     REQUIRE(MPI_Comm_split(MPI_COMM_WORLD, rank == 0 ? 0 : 1, rank, &half) == MPI_SUCCESS);
     if (ranks > 1) {
@@ -182,7 +188,7 @@ TEST_CASE("an error of MPI is an exception, and the handler of the caller's comm
     MPI_Comm_get_errhandler(MPI_COMM_WORLD, &after);
     CHECK(before == after);
     CHECK(before == MPI_ERRORS_ARE_FATAL);
-    std::vector<std::uint64_t> values{1};
+    std::vector<std::uint64_t> values(100, 1);  // too many to travel without it
     negative_count = true;
     try {
         reducer.sum(values);
@@ -200,8 +206,85 @@ TEST_CASE("an error of MPI is an exception, and the handler of the caller's comm
     }
     negative_count = false;
     reducer.sum(values);
-    CHECK(values[0] == static_cast<std::uint64_t>(ranks));
+    CHECK(values[99] == static_cast<std::uint64_t>(ranks));
     if (before != MPI_ERRORS_ARE_FATAL) MPI_Errhandler_free(&before);
+}
+
+TEST_CASE("an error that MPI tells the world communicator is an exception, and the handler stays") {
+    mp::mpi_communicator self(MPI_COMM_WORLD);
+    std::vector<std::byte> bytes(8);
+    broadcast_fails = true;
+    CHECK(holds(thrown<mp::rank_error>([&] { self.broadcast(bytes, 0); }), "MPI_Ibcast: "));
+    broadcast_fails = false;
+    MPI_Errhandler after = MPI_ERRHANDLER_NULL;
+    MPI_Comm_get_errhandler(MPI_COMM_WORLD, &after);
+    CHECK(after == MPI_ERRORS_ARE_FATAL);
+    self.broadcast(bytes, 0);
+}
+
+TEST_CASE("calls that differ are an error on all ranks, whatever differs") {
+    const auto differ = [](auto call, const std::string& mine, const std::string& others) {
+        mp::mpi_communicator self(MPI_COMM_WORLD, std::chrono::seconds(20));
+        const std::string text = thrown<mp::rank_error>([&] { call(self); });
+        const std::string first = rank == 1 ? others : mine;
+        CHECK(holds(text, "mp::mpi_communicator: rank "));
+        CHECK(holds(text, (" makes " + (rank == 1 ? mine : others)).c_str()));
+        CHECK(holds(text, ("where this rank makes " + first).c_str()));
+        // It does not go on as if nothing had happened.
+        std::uint64_t value = 0;
+        CHECK(
+            holds(thrown<mp::state_error>([&] { self.sum(std::span(&value, 1)); }), "has failed on the way"));
+    };
+    const std::size_t one = rank == 1 ? 2 : 1;
+    differ(
+        [&](auto& self) {
+            std::vector<std::byte> bytes(one * 100'000);
+            self.broadcast(bytes, 0);
+        },
+        "broadcast number 0 with 100000 bytes of rank 0", "broadcast number 0 with 200000 bytes of rank 0");
+    differ(
+        [&](auto& self) {
+            std::vector<std::byte> bytes(100);
+            self.broadcast(bytes, rank == 1 ? 1 : 0);
+        },
+        "broadcast number 0 with 100 bytes of rank 0", "broadcast number 0 with 100 bytes of rank 1");
+    differ(
+        [&](auto& self) {
+            std::vector<std::uint64_t> values(one * 100);
+            self.sum(values);
+        },
+        "sum number 0 with 800 bytes", "sum number 0 with 1600 bytes");
+    differ(
+        [&](auto& self) {
+            std::vector<std::uint64_t> values(3);
+            rank == 1 ? (self.max)(values) : self.sum(values);
+        },
+        "sum number 0 with 24 bytes", "max number 0 with 24 bytes");
+    const auto cuts_of = [](std::size_t part) {
+        std::vector<std::size_t> cuts;
+        for (int r = 0; r <= ranks; ++r) cuts.push_back(static_cast<std::size_t>(r) * part);
+        return cuts;
+    };
+    for (const std::size_t size : {std::size_t{10}, std::size_t{1} << 20}) {
+        const std::size_t bytes = static_cast<std::size_t>(ranks) * size;
+        const std::string mine = " number 0 with " + std::to_string(bytes) + " bytes";
+        const std::string others = " number 0 with " + std::to_string(2 * bytes) + " bytes";
+        std::vector<std::byte> from(2 * bytes), to(2 * bytes);  // outlive the calls
+        differ(
+            [&](auto& self) {
+                auto call = self.start_exchange(std::span(from).first(one * bytes), to, cuts_of(one * size));
+                self.wait(call);
+            },
+            "exchange" + mine, "exchange" + others);
+        differ(
+            [&](auto& self) {
+                auto call = self.start_gather(std::span(from).first(one * bytes), cuts_of(one * size));
+                while (!self.finished(call)) {
+                }
+            },
+            "gather" + mine, "gather" + others);
+        MPI_Barrier(MPI_COMM_WORLD);
+    }
 }
 
 TEST_CASE("a call that a rank misses ends with an error on the others, and this rank may come too late") {
@@ -218,8 +301,10 @@ TEST_CASE("a call that a rank misses ends with an error on the others, and this 
             const std::string message = thrown<mp::rank_timeout>([&] { reducer.sum(late); });
             CHECK(std::chrono::steady_clock::now() - start >= 50ms);
             CHECK(message.starts_with("mp::mpi_reducer::sum: after "));
-            CHECK(
-                holds(message, "seconds not all ranks have made this call; save what can be saved and end"));
+            CHECK(holds(
+                message,
+                "seconds not all ranks have made this call: rank 0 has not made sum number 0; save what "
+                "can be saved and end"));
             CHECK(late == before);
             CHECK(holds(thrown<mp::state_error>([&] { reducer.max(late); }),
                         "mp::mpi_reducer::max: a call before this one has failed on the way"));

@@ -23,6 +23,7 @@
 #include <doctest/doctest.h>
 
 #include "nn/scaling/thrown.hpp"
+#include "train/parallel/two_models.hpp"
 
 namespace {
 
@@ -208,13 +209,58 @@ TEST_CASE("broadcasts and reductions") {
     self.max(values);
     CHECK(values[0] == static_cast<std::uint64_t>(ranks));
     CHECK(values[1] == static_cast<std::uint64_t>(ranks * (ranks - 1) / 2));
-    const std::vector<std::size_t> cuts(static_cast<std::size_t>(ranks) + 1, std::size_t{1} << 31);
-    std::byte one{};
-    CHECK(holds(thrown<mp::argument_error>([&] {
-                    auto call = self.start_gather(std::span(&one, std::size_t{1} << 31), cuts);
-                    self.wait(call);
-                }),
-                "mp::mpi_communicator::start_gather: bytes is 2147483648; it must be less than 2^31"));
+}
+
+TEST_CASE("what is longer than a message goes in several, in every call") {
+    for (const std::size_t message : {std::size_t{8}, std::size_t{12}, std::size_t{4096}}) {
+        CAPTURE(message);
+        mp::mpi_communicator self(MPI_COMM_WORLD, std::chrono::seconds(20), message);
+        mp::mpi_communicator whole(MPI_COMM_WORLD);
+        const auto size = static_cast<std::size_t>(ranks);
+        std::vector<std::size_t> cuts(1, 0);
+        for (std::size_t r = 0; r < size; ++r) cuts.push_back(cuts.back() + 777 * r + 1);
+        std::vector<std::byte> from(cuts.back()), all(cuts.back());
+        const auto own = static_cast<std::size_t>(rank);
+        std::vector<std::byte> to(size * (cuts[own + 1] - cuts[own])), expected = to;
+        for (std::size_t i = 0; i < from.size(); ++i) from[i] = static_cast<std::byte>(7 * i + 31 * own);
+        auto exchange = self.start_exchange(from, to, cuts);
+        auto gather = self.start_gather(all = from, cuts);
+        auto exchange_of_whole = whole.start_exchange(from, expected, cuts);
+        self.wait(exchange);
+        whole.wait(exchange_of_whole);
+        self.wait(gather);
+        CHECK(to == expected);
+        bool right = true;
+        for (std::size_t r = 0; r < size; ++r) {
+            for (std::size_t i = cuts[r]; i < cuts[r + 1]; ++i) {
+                right = right && all[i] == static_cast<std::byte>(7 * i + 31 * r);
+            }
+        }
+        CHECK(right);
+        std::vector<std::byte> bytes(1001, static_cast<std::byte>(rank + 3));
+        self.broadcast(bytes, ranks - 1);
+        CHECK(bytes == std::vector<std::byte>(1001, static_cast<std::byte>(ranks + 2)));
+        std::vector<std::uint64_t> values(1001, own);
+        self.sum(values);
+        CHECK(values == std::vector<std::uint64_t>(1001, size * (size - 1) / 2));
+    }
+}
+
+TEST_CASE(
+    "two reductions on one communicator keep their gradients apart in every order of the ranks' passes") {
+    using enum two_models::ranks_differ;
+    const std::string path = (std::filesystem::temp_directory_path() / "mp_mpi_two_models").string();
+    mp::mpi_communicator self(MPI_COMM_WORLD, std::chrono::seconds(20));
+    mp::any_communicator any(self);
+    for (const auto differ : {not_at_all, in_time, in_order}) {
+        for (const int in_flight : {1, 4}) {
+            CHECK(two_models::wrong_gradients(self, {.differ = differ, .in_flight = in_flight}) == 0);
+        }
+        CHECK(two_models::wrong_gradients(any, {.differ = differ, .wire = mp::wire_format::bfloat16}) == 0);
+        CHECK(two_models::wrong_with_shares(self, differ, path) == 0);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == 0) std::filesystem::remove(path);
 }
 
 namespace {

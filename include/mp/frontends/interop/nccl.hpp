@@ -30,11 +30,11 @@ namespace mp {
 
 /// A call of NCCL failed. The message names the call, NCCL's text and its code:
 /// "ncclAllReduce: invalid argument (4)".
-class nccl_error : public error {
+class nccl_error : public rank_error {
 public:
     nccl_error(std::string_view call, ncclResult_t code)
-        : error(std::string(call) + ": " + ncclGetErrorString(code) + " (" +
-                detail::error_text(static_cast<int>(code)) + ")"),
+        : rank_error(std::string(call) + ": " + ncclGetErrorString(code) + " (" +
+                     detail::error_text(static_cast<int>(code)) + ")"),
           call_(call),
           code_(code) {}
 
@@ -273,6 +273,9 @@ void reduce_report(cuda_stream exec, ncclComm_t communicator, device_loss_scale<
 /// that sums have the bits of the CPU. All of it may be captured into a graph. A call has ended (finished())
 /// when it is enqueued, since what follows on the stream comes after it; wait(), broadcast(), max and sum stand
 /// still until the stream has passed, or the time is over. What NCCL notices later shows in the next call.
+///
+/// Several reductions on it need backward passes in the same order on all ranks, since what is enqueued has one order;
+/// another order is not found, and gives wrong sums or never ends. A time-out does not know which rank is missing.
 ///
 /// The communicator must be a blocking one and belongs to the caller, as do the streams; all outlive this
 /// object, and the current device is theirs. At most one thread at a time uses it.
