@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -307,4 +308,39 @@ TEST_CASE("errors name the argument and its value") {
     CHECK(thrown<mp::argument_error>([&] { sampler.indices(~std::uint64_t{0} / 8, mine); }) ==
           "mp::distributed_sampler::indices: step is 2305843009213693951; it must be less than 2^64 / 8, the "
           "global batch");
+}
+
+TEST_CASE("samplers that differ on a rank are found on all, with the name of what differs") {
+    const mp::sampler_options same{.examples = 1000, .batch = 4, .accumulate = 2, .seed = 3};
+    const auto found = [&](auto change, const char* text) {
+        std::atomic<int> told = 0;
+        mp::run_loopback(3, [&](auto& self) {
+            mp::sampler_options mine = same;
+            if (self.rank() == 2) change(mine);
+            const bool shifts = mine.seed == 5;
+            const mp::distributed_sampler sampler(shifts ? same : mine, shifts ? 0 : self.rank(), 3);
+            const std::string what = thrown<mp::rank_error>([&] { mp::require_same_sampler(self, sampler); });
+            if (holds(what, text)) ++told;
+        });
+        CHECK(told == 3);
+    };
+    found([](auto&) {}, "(nothing was thrown)");
+    found([](auto& it) { it.seed = 4; }, "mp::require_same_sampler: the ranks differ: options.seed is ");
+    found([](auto& it) { it.seed = 5; }, "whether rank and number of ranks of the sampler");
+    found([](auto& it) { it.examples = 999; }, "options.examples is ");
+    found([](auto& it) { it.batch = 5; }, "options.batch is ");
+    found([](auto& it) { it.accumulate = 1; }, "options.accumulate is ");
+    found([](auto& it) { it.shuffle = false; }, "options.shuffle is ");
+    found([](auto& it) { it.remainder = mp::epoch_remainder::drop; }, "options.remainder is ");
+    mp::single_rank alone;
+    CHECK(holds(thrown<mp::argument_error>(
+                    [&] { mp::require_same_sampler(alone, mp::distributed_sampler(same, 0, 2)); }),
+                "mp::require_same_sampler: sampler.ranks() is 2"));
+    std::atomic<int> told = 0;
+    mp::run_loopback(2, [&](auto& self) {
+        const mp::distributed_sampler of_the_other(same, 1 - self.rank(), 2);
+        const auto check = [&] { mp::require_same_sampler(self, of_the_other); };
+        if (holds(thrown<mp::argument_error>(check), "mp::require_same_sampler: sampler.rank() is ")) ++told;
+    });
+    CHECK(told == 2);
 }

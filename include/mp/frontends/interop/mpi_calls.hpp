@@ -296,7 +296,7 @@ private:
         int root = 0;
         std::uint64_t number = 0;
         std::uint64_t bytes = 0;
-        std::uint64_t cuts = 0;  ///< their checksum
+        std::uint64_t cuts = 0;  ///< their checksum, and the largest message
         std::array<std::uint64_t, values_in_head> values{};
 
         [[nodiscard]] bool same(const head& other) const noexcept {
@@ -356,7 +356,7 @@ private:
         it.started = ++started_;
         const std::string_view bytes_of_cuts(reinterpret_cast<const char*>(cuts.data()), cuts.size_bytes());
         std::uint64_t& number = numbers_[order_of(kind, channel)];
-        it.mine = {kind, root, number, bytes, crc64(bytes_of_cuts), {}};
+        it.mine = {kind, root, number, bytes, crc64(bytes_of_cuts) + message_, {}};
         std::copy_n(values.begin(), (std::min)(values.size(), values_in_head), it.mine.values.begin());
         it.cuts.assign(cuts.begin(), cuts.end());
         it.messages.clear();
@@ -470,10 +470,10 @@ private:
             const head& other = it.theirs[index(r)];
             if (r == rank_ || other.same(it.mine)) continue;
             broken_ = true;
-            throw_error(rank_error(std::string(name_) + ": rank " + std::to_string(r) + " makes " +
-                                   other.text(it.channel) + ", where this rank makes " +
-                                   it.mine.text(it.channel) +
-                                   (other.cuts == it.mine.cuts ? "" : ", with other cuts")));
+            throw_error(rank_error(
+                std::string(name_) + ": rank " + std::to_string(r) + " makes " + other.text(it.channel) +
+                ", where this rank makes " + it.mine.text(it.channel) +
+                (other.cuts == it.mine.cuts ? "" : ", with other cuts or another largest message")));
         }
     }
     bool all_done(std::vector<MPI_Request>& requests) {

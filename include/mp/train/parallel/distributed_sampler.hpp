@@ -4,7 +4,9 @@
 #pragma once
 
 #include <mp/error.hpp>
+#include <mp/nn/scaling/reducer.hpp>
 #include <mp/numbers/format/philox.hpp>
+#include <mp/train/parallel/agreement.hpp>
 #include <mp/train/parallel/communicator.hpp>
 
 #include <cstddef>
@@ -117,6 +119,8 @@ private:
 /// for the remainder (see mp::epoch_remainder), and with the same global batch a step has the same examples
 /// however many ranks there are.
 ///
+/// Ranks whose samplers have other options take some examples twice and others never, see mp::require_same_sampler.
+///
 /// Trivially copyable; its functions may be called from any number of threads.
 class distributed_sampler {
 public:
@@ -158,6 +162,10 @@ public:
         : distributed_sampler(options, ranks.rank(), ranks.size()) {}
 
     [[nodiscard]] constexpr const sampler_options& options() const noexcept { return options_; }
+    /// The rank that it deals to.
+    [[nodiscard]] constexpr int rank() const noexcept { return static_cast<int>(rank_); }
+    /// The number of ranks that it deals to.
+    [[nodiscard]] constexpr int ranks() const noexcept { return static_cast<int>(ranks_); }
     /// Examples that this rank takes in a step.
     [[nodiscard]] constexpr std::uint64_t indices_per_step() const noexcept {
         return options_.batch * options_.accumulate;
@@ -229,5 +237,40 @@ private:
     std::uint64_t ranks_ = 1;
     std::uint64_t whole_steps_ = 0;  ///< of an epoch, unless it carries its remainder
 };
+
+/// Throws unless the samplers of all ranks deal the same examples, each rank its own: one message of a few bytes, to
+/// be called before the first step. Collective.
+///
+/// \throws argument_error  the samplers are of other ranks, or of another number of ranks, than `ranks` has
+/// \throws rank_error      an option differs, or a sampler is of another rank, on all ranks; the message says which
+/// \throws rank_timeout    a rank does not come
+template <communicator Ranks>
+void require_same_sampler(Ranks& ranks, const distributed_sampler& sampler) {
+    constexpr std::string_view function = "mp::require_same_sampler";
+    const sampler_options& options = sampler.options();
+    const bool belongs = sampler.rank() == ranks.rank() && sampler.ranks() == ranks.size();
+    const std::uint64_t same[] = {options.examples,          options.batch,
+                                  options.accumulate,        options.seed,
+                                  options.shuffle ? 1U : 0U, static_cast<std::uint64_t>(options.remainder),
+                                  belongs ? 1U : 0U};
+    constexpr std::string_view names[] = {
+        "options.examples",
+        "options.batch",
+        "options.accumulate",
+        "options.seed",
+        "options.shuffle",
+        "options.remainder",
+        "whether rank and number of ranks of the sampler are those of the communicator"};
+    detail::require_same_on_ranks(function, same, detail::reducer_reference(ranks),
+                                  [&](std::size_t i) { return std::string(names[i]); });
+    if (sampler.ranks() != ranks.size()) {
+        detail::throw_argument(function, "sampler.ranks()", sampler.ranks(),
+                               "must be that of the communicator, " + detail::error_text(ranks.size()));
+    }
+    if (sampler.rank() != ranks.rank()) {
+        detail::throw_argument(function, "sampler.rank()", sampler.rank(),
+                               "must be that of the communicator, " + detail::error_text(ranks.rank()));
+    }
+}
 
 }}  // namespace mp
