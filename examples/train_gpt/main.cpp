@@ -7,16 +7,17 @@
 #include <cstddef>
 #include <cstdio>
 #include <exception>
-#include <fstream>
 #include <iomanip>
 #include <optional>
 #include <span>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "../common/page.hpp"
 #include "../common/progress.hpp"
+#include "../common/replace_file.hpp"
 #include "../common/table.hpp"
 #include "mpi.hpp"
 #include "options.hpp"
@@ -50,7 +51,7 @@ std::vector<const recipe*> recipes_of(const options& chosen, std::span<const rec
 
 /// Writes what happened in each step.
 void write_losses(const std::string& path, const std::vector<result>& results) {
-    std::ofstream file(path);
+    std::ostringstream file;
     file << "recipe,step of this run,nats,scale\n" << std::setprecision(17);
     for (const result& it : results) {
         const training_record& r = it.record;
@@ -58,8 +59,7 @@ void write_losses(const std::string& path, const std::vector<result>& results) {
             file << it.by->name << ',' << i << ',' << r.losses[i] << ',' << r.scales[i] << '\n';
         }
     }
-    file.close();
-    if (!file) throw user_error("cannot write the losses to '" + path + "'");
+    if (!replace_file(path, file.str())) throw user_error("cannot write the losses to '" + path + "'");
 }
 
 /// Trains and, on rank 0, says what came out.

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Files that programs write are the old ones or the new ones, never something between.
 #include <doctest/doctest.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
-#include <csignal>
 #include <cstddef>
 #include <filesystem>
 #include <fstream>
@@ -13,6 +11,7 @@
 #include <system_error>
 
 #include "common/replace_file.hpp"
+#include "small_disk.hpp"
 
 namespace {
 
@@ -34,22 +33,6 @@ std::string content(const fs::path& path) {
     std::ifstream file(path, std::ios::binary);
     return {std::istreambuf_iterator<char>(file), {}};
 }
-
-/// Limits the size of files while it lives: a disk that is nearly full.
-struct small_disk {
-    rlimit before{};
-    void (*handler)(int);
-    explicit small_disk(rlim_t bytes) : handler(std::signal(SIGXFSZ, SIG_IGN)) {
-        getrlimit(RLIMIT_FSIZE, &before);
-        rlimit limit = before;
-        limit.rlim_cur = bytes;
-        setrlimit(RLIMIT_FSIZE, &limit);
-    }
-    ~small_disk() {
-        setrlimit(RLIMIT_FSIZE, &before);
-        std::signal(SIGXFSZ, handler);
-    }
-};
 
 TEST_CASE("a file is made, and replaced in whole while somebody reads the old one") {
     const folder here;
@@ -106,9 +89,9 @@ TEST_CASE("a folder that is not there, or a folder in place of the file, is said
     CHECK_FALSE(examples::can_replace_file(here.path));
     CHECK_FALSE(examples::replace_file(here.path, "text"));
     // What somebody else's run has left behind is not touched.
-    std::ofstream(here.path / "page.html.part0") << "theirs";
+    std::ofstream(here.path / "page.html.part") << "theirs";
     CHECK(examples::replace_file(here.path / "page.html", "text"));
-    CHECK(content(here.path / "page.html.part0") == "theirs");
+    CHECK(content(here.path / "page.html.part") == "theirs");
     CHECK(content(here.path / "page.html") == "text");
     CHECK(here.files() == 2);
 }

@@ -3,26 +3,41 @@
 /// Files that are written whole or not at all.
 #pragma once
 
+#include <mp/arrays/io/checksum.hpp>
 #include <mp/arrays/io/file_mapping.hpp>
+#include <mp/base/bits.hpp>
 #include <mp/error.hpp>
 
 #include <cerrno>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <ctime>
 #include <limits>
 #include <string>
 #include <string_view>
 #include <utility>
 
+#if !MP_POSIX_FILES
+#include <filesystem>
+#include <system_error>
+#endif
+
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
+
+/// Returns the folder of a path, to which a name can be appended.
+inline std::string folder_of(const std::string& path) {
+    return path.substr(0, path.find_last_of(MP_POSIX_FILES ? "/" : "/\\") + 1);
+}
 
 /// Brings the name of a file to the disk, where there is such a thing.
 inline void sync_folder(const std::string& path) noexcept {
 #if MP_POSIX_FILES
     static_cast<void>(exception_of([&] {
-        const std::size_t slash = path.rfind('/');
-        const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
-        if (const int handle = ::open(folder.c_str(), O_RDONLY); handle >= 0) {
+        const std::string folder = folder_of(path);
+        const int handle =
+            ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_NONBLOCK | O_DIRECTORY | O_CLOEXEC);
+        if (handle >= 0) {
             static_cast<void>(::fsync(handle));
             ::close(handle);
         }
@@ -32,83 +47,206 @@ inline void sync_folder(const std::string& path) noexcept {
 #endif
 }
 
-/// A new file that takes the place of another one when it is complete: it is written beside, brought to the
-/// disk, and renamed. Whoever reads sees the old content or the new one, whenever the program or the machine
-/// ends.
+/// Returns where a path leads through symbolic links, whether there is a file or not.
+inline std::string behind_links(const std::string& path) {
+#if MP_POSIX_FILES
+    std::string place = path;
+    constexpr int most_links = 40;  // as on Linux
+    for (int i = 0; i <= most_links; ++i) {
+        char text[4096];
+        const ::ssize_t length = ::readlink(place.c_str(), static_cast<char*>(text), sizeof text);
+        if (length < 0) return place;  // not a link
+        const std::string_view link(static_cast<const char*>(text), static_cast<std::size_t>(length));
+        place = link.starts_with('/') ? std::string(link) : folder_of(place).append(link);
+    }
+    throw_file(path, "cannot be written", ELOOP);
+#else
+    return path;
+#endif
+}
+
+/// A new file that takes the place of another one when it is complete: it is written beside it under a name of its
+/// own, brought to the disk, and renamed. Whoever reads sees the old content or the new one, whenever the program
+/// or the machine ends, and whoever else writes. A symbolic link stays, and the file that it leads to is replaced. The
+/// new file has the mode of the old one, and its owner where the system permits that; other hard links keep the
+/// old content. A program that is killed leaves `<path>.<16 digits>.part`, which nothing uses.
 class file_replacement {
 public:
-    /// \throws file_error  there can be no file beside this one
-    explicit file_replacement(std::string path) : path_(std::move(path)), part_(path_ + ".part") {
-        // A part that a killed program has left is not used.
-        file_ = std::fopen(part_.c_str(), "wb");
-        if (file_ == nullptr) throw_file(part_, "cannot be written", errno);
+    /// \throws file_error  there can be no file beside this one; the path is that of a folder, a device or a FIFO
+    explicit file_replacement(const std::string& path) : path_(path), target_(behind_links(path)) {
+        int error = EEXIST;
+        for (std::uint64_t attempt = 0; error == EEXIST && attempt < 100; ++attempt) {
+            token_ = new_token(attempt);
+            part_ = part_name(target_, token_);
+            error = create();
+        }
+        if (error != 0) throw_file(path_, "cannot be written", error);
+        owns_ = true;
+    }
+    /// Opens what another process makes for the same path, by its token(). That process commits or removes it.
+    ///
+    /// \throws file_error  there is none, or none that can be written
+    file_replacement(const std::string& path, std::uint64_t token)
+        : path_(path), target_(behind_links(path)), token_(token), part_(part_name(target_, token)) {
+#if MP_POSIX_FILES
+        const int error = adopt(::open(part_.c_str(), O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+#else
+        file_ = std::fopen(part_.c_str(), "r+b");
+        const int error = file_ == nullptr ? errno : 0;
+#endif
+        if (error != 0) throw_file(path_, "cannot be written", error);
     }
     file_replacement(const file_replacement&) = delete;
     file_replacement& operator=(const file_replacement&) = delete;
     ~file_replacement() {
-        if (file_ == nullptr) return;
-        std::fclose(file_);
-        std::remove(part_.c_str());
+        if (file_ != nullptr) std::fclose(file_);
+        if (owns_) std::remove(part_.c_str());
     }
 
+    /// What the name of the new file is told from others by.
+    [[nodiscard]] std::uint64_t token() const noexcept { return token_; }
+
     /// \throws file_error   the disk is full, for example
-    /// \throws state_error  after commit(), as from all that follows
+    /// \throws state_error  after close() or commit(), as from all that follows
     void write(std::string_view bytes) {
         require_open();
         // fwrite accepts no null pointer, which is what an empty view may hold.
-        if (!bytes.empty() && std::fwrite(bytes.data(), 1, bytes.size(), file_) != bytes.size()) {
-            throw_file(part_, "cannot be written", errno);
-        }
+        if (!bytes.empty() && std::fwrite(bytes.data(), 1, bytes.size(), file_) != bytes.size()) fail(errno);
     }
 
     /// Where the next write goes, counted from the beginning. \throws file_error  there is no such place
     void seek(std::uint64_t place) {
         require_open();
 #if MP_POSIX_FILES
-        const bool good = place <= static_cast<std::uint64_t>((std::numeric_limits<::off_t>::max)()) &&
-                          ::fseeko(file_, static_cast<::off_t>(place), SEEK_SET) == 0;
+        using offset = ::off_t;
 #else
-        const bool good = place <= static_cast<std::uint64_t>((std::numeric_limits<long>::max)()) &&
-                          std::fseek(file_, static_cast<long>(place), SEEK_SET) == 0;
+        using offset = long;
 #endif
-        if (!good) throw_file(part_, "cannot be written", errno);
+        if (place > static_cast<std::uint64_t>((std::numeric_limits<offset>::max)())) {
+            throw_file(path_, "cannot be written: it would have more than " + error_text(place) + " bytes");
+        }
+#if MP_POSIX_FILES
+        const int result = ::fseeko(file_, static_cast<offset>(place), SEEK_SET);
+#else
+        const int result = std::fseek(file_, static_cast<offset>(place), SEEK_SET);
+#endif
+        if (result != 0) fail(errno);
+    }
+
+    /// Brings what was written to the disk. \throws file_error  not all of it gets there
+    void close() {
+        require_open();
+        int error = std::fflush(file_) == 0 ? 0 : errno;
+#if MP_POSIX_FILES
+        if (replaces_) keep_mode();
+        if (error == 0 && ::fsync(::fileno(file_)) != 0) error = errno;
+#endif
+        if (std::fclose(std::exchange(file_, nullptr)) != 0 && error == 0) error = errno;
+        if (error != 0) fail(error);
     }
 
     /// Gives the file its name. \throws file_error  it does not get there; the old one is as before
     void commit() {
-        require_open();
-        bool good = std::fflush(file_) == 0;
+        close();
 #if MP_POSIX_FILES
-        good = good && ::fsync(::fileno(file_)) == 0;
+        if (std::rename(part_.c_str(), target_.c_str()) != 0) fail(errno);
+#else
+        std::error_code error;  // std::rename() replaces nothing on Windows
+        std::filesystem::rename(part_, target_, error);
+        if (error) fail(error.value());
 #endif
-        int reason = errno;
-        if (std::fclose(std::exchange(file_, nullptr)) != 0 && good) {
-            good = false;
-            reason = errno;
-        }
-        if (good) {
-#if !MP_POSIX_FILES
-            std::remove(path_.c_str());  // where a file cannot be renamed over another one
-#endif
-            good = std::rename(part_.c_str(), path_.c_str()) == 0;
-            reason = errno;
-        }
-        if (!good) {
-            std::remove(part_.c_str());
-            throw_file(path_, "cannot be written", reason);
-        }
-        sync_folder(path_);  // the name, too, is on the disk before this returns
+        owns_ = false;
+        sync_folder(target_);  // the name, too, is on the disk before this returns
     }
 
 private:
+    [[noreturn]] void fail(int error) const { throw_file(path_, "cannot be written", error); }
     void require_open() const {
         if (file_ != nullptr) return;
         throw_error(state_error(path_ + ": nothing can be written after commit()"));
     }
 
+    static std::string part_name(const std::string& target, std::uint64_t token) {
+        constexpr std::size_t longest = 200;  // of what systems permit, which is 255 or so
+        return target.substr(0, folder_of(target).size() + longest) + "." + checksum_text(token) + ".part";
+    }
+    /// Returns a number that other calls, processes and hosts hardly have. It need not differ: files are made
+    /// exclusively.
+    std::uint64_t new_token(std::uint64_t attempt) const {
+#if MP_POSIX_FILES
+        struct timespec now{};
+        static_cast<void>(::clock_gettime(CLOCK_REALTIME, &now));
+        const auto nanoseconds = static_cast<std::uint64_t>(now.tv_nsec);
+        const auto process = static_cast<std::uint64_t>(::getpid());
+        const auto seconds = static_cast<std::uint64_t>(now.tv_sec);
+#else
+        const auto nanoseconds = static_cast<std::uint64_t>(std::clock());
+        const std::uint64_t process = 0;
+        const auto seconds = static_cast<std::uint64_t>(std::time(nullptr));
+#endif
+        const std::uint64_t parts[] = {seconds, nanoseconds, process, reinterpret_cast<std::uintptr_t>(this),
+                                       attempt};
+        return crc64({reinterpret_cast<const char*>(parts), sizeof parts});
+    }
+
+    /// Makes the new file. Returns the system's error, or 0.
+    int create() {
+#if MP_POSIX_FILES
+        replaces_ = ::stat(target_.c_str(), &old_) == 0;
+        if (!replaces_ && errno != ENOENT) return errno;
+        if (replaces_ && !S_ISREG(old_.st_mode)) {
+            throw_file(path_, "cannot be written: it is not a regular file");
+        }
+        // Not readable for more than the old one; other processes of this user may write it, see token().
+        const int handle = ::open(part_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+                                  replaces_ ? (old_.st_mode & 0777U) | 0200U : 0666U);
+        const int error = adopt(handle);
+        if (error != 0 && handle >= 0) std::remove(part_.c_str());
+        return error;
+#else
+        file_ = std::fopen(part_.c_str(), "wbx");
+        return file_ == nullptr ? errno : 0;
+#endif
+    }
+#if MP_POSIX_FILES
+    /// Gives the new file the mode and the owner of the old one. Where this is not permitted, it has fewer
+    /// permissions, and not more.
+    void keep_mode() const {
+        const int handle = ::fileno(file_);
+        struct stat made{};
+        bool same_owner =
+            ::fstat(handle, &made) == 0 && made.st_uid == old_.st_uid && made.st_gid == old_.st_gid;
+        if (!same_owner) same_owner = ::fchown(handle, old_.st_uid, old_.st_gid) == 0;
+        static_cast<void>(::fchmod(handle, as<::mode_t>(old_.st_mode & (same_owner ? 07777U : 0777U))));
+    }
+    /// Takes over what open() returned. Returns the system's error, or 0.
+    int adopt(int handle) {
+        if (handle < 0) return errno;
+        file_ = ::fdopen(handle, "wb");
+        if (file_ != nullptr) return 0;
+        const int error = errno;
+        ::close(handle);
+        return error;
+    }
+#endif
+
     std::string path_;
+    std::string target_;
+    std::uint64_t token_ = 0;
     std::string part_;
+    bool owns_ = false;
     std::FILE* file_ = nullptr;
+#if MP_POSIX_FILES
+    bool replaces_ = false;
+    struct stat old_{};  ///< of the file that is replaced
+#endif
 };
+
+/// Makes `content` the content of a file, see file_replacement. \throws file_error  the file is as before
+inline void replace_file(const std::string& path, std::string_view content) {
+    file_replacement file(path);
+    file.write(content);
+    file.commit();
+}
 
 }}  // namespace mp::detail

@@ -79,7 +79,14 @@ public:
     };
 
     /// \throws file_error  it cannot be read, or is not such a file
-    explicit gguf_file(const std::string& path) : path_(path), contents_(path) { read_all(); }
+    explicit gguf_file(const std::string& path, file_access access = file_access::map)
+        : path_(path), contents_(path, access) {
+        read_all();
+    }
+    /// A file whose bytes are in memory, where they stay as long as this object; messages call it `name`.
+    gguf_file(const std::string& name, std::span<const std::byte> bytes) : path_(name), contents_(bytes) {
+        read_all();
+    }
 
     [[nodiscard]] const std::string& path() const noexcept { return path_; }
     [[nodiscard]] unsigned version() const noexcept { return version_; }

@@ -188,20 +188,25 @@ public:
     /// Reads a file of one array.
     ///
     /// \throws file_error  it cannot be read, or is not such a file
-    explicit npy_file(const std::string& path)
-        : npy_file(path, std::make_shared<const detail::file_mapping>(path), 0) {
-        if (end_ != contents_->bytes().size()) {
-            detail::throw_file(path_, "has " + detail::error_text(contents_->bytes().size() - end_) +
-                                          " bytes after its array; npy_file::read_all reads several arrays");
-        }
+    explicit npy_file(const std::string& path, file_access access = file_access::map)
+        : npy_file(path, std::make_shared<const detail::file_mapping>(path, access), 0) {
+        require_end();
+    }
+    /// A file of one array whose bytes are in memory, where they stay as long as this object; messages call it `name`.
+    ///
+    /// \throws file_error  it is not such a file
+    npy_file(const std::string& name, std::span<const std::byte> bytes)
+        : npy_file(name, std::make_shared<const detail::file_mapping>(bytes), 0) {
+        require_end();
     }
 
     /// Reads all arrays of a file, in their order: np.save writes them, called repeatedly with one file object. The
     /// later ones may begin where view() refuses their type.
     ///
     /// \throws file_error  it cannot be read, or anything in it is no array
-    [[nodiscard]] static std::vector<npy_file> read_all(const std::string& path) {
-        const auto contents = std::make_shared<const detail::file_mapping>(path);
+    [[nodiscard]] static std::vector<npy_file> read_all(const std::string& path,
+                                                        file_access access = file_access::map) {
+        const auto contents = std::make_shared<const detail::file_mapping>(path, access);
         std::vector<npy_file> arrays;
         std::size_t offset = 0;
         do {
@@ -275,6 +280,13 @@ private:
           contents_(std::move(contents)) {
         read_header(contents_->bytes().subspan(offset));
         end_ = static_cast<std::size_t>(bytes_.data() - contents_->bytes().data()) + bytes_.size();
+    }
+
+    /// Throws unless the file ends with this array.
+    void require_end() const {
+        if (end_ == contents_->bytes().size()) return;
+        detail::throw_file(path_, "has " + detail::error_text(contents_->bytes().size() - end_) +
+                                      " bytes after its array; npy_file::read_all reads several arrays");
     }
 
     template <class Value>

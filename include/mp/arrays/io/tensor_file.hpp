@@ -57,7 +57,14 @@ public:
     };
 
     /// \throws file_error  it cannot be read, or is not such a file
-    explicit tensor_file(const std::string& path) : path_(path), contents_(path) { read_header(); }
+    explicit tensor_file(const std::string& path, file_access access = file_access::map)
+        : path_(path), contents_(path, access) {
+        read_header();
+    }
+    /// A file whose bytes are in memory, where they stay as long as this object; messages call it `name`.
+    tensor_file(const std::string& name, std::span<const std::byte> bytes) : path_(name), contents_(bytes) {
+        read_header();
+    }
 
     [[nodiscard]] const std::string& path() const noexcept { return path_; }
     /// By name.

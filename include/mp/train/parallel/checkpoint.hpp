@@ -48,7 +48,7 @@ void save_checkpoint(Ranks& ranks, const std::string& path, Everything&& everyth
             if (mine) detail::for_file_bytes(it, [&](std::string_view bytes) { file.write(bytes); });
             at += it.count * it.element_size;
         }
-        file.flush();
+        file.close();
     });
     const std::vector<detail::file_stretch> stretches = file.all_stretches();
     detail::together(ranks, path, [&] {
@@ -64,7 +64,6 @@ void save_checkpoint(Ranks& ranks, const std::string& path, Everything&& everyth
         detail::state_writer::set_checksum(header, checksum);
         file.begin(0);
         file.write(header);
-        file.flush();
         file.give_name();
     });
 }

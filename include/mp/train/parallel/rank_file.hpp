@@ -10,11 +10,10 @@
 #include <mp/train/parallel/communicator.hpp>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <exception>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -40,53 +39,38 @@ struct file_stretch {
     std::uint64_t checksum = 0;
 };
 
-/// A new file for the place of another, in a folder that all ranks see. Rank 0 makes it; then all write
-/// stretches of their own; then rank 0 gives it its name.
+/// A new file for the place of another, in a folder that all ranks see, see file_replacement. Rank 0 makes it; then
+/// all write stretches of their own; then rank 0 gives it its name.
 template <communicator Ranks>
 class rank_file {
 public:
-    rank_file(Ranks& ranks, const std::string& path) : ranks_(ranks), path_(path), part_(path + ".part") {
-        together(ranks_, path_, [&] {
-            if (ranks_.rank() == 0) open("wb");
+    rank_file(Ranks& ranks, const std::string& path) : ranks_(ranks) {
+        std::uint64_t token = 0;
+        together(ranks_, path, [&] {
+            if (ranks_.rank() == 0) token = file_.emplace(path).token();
         });
-        together(ranks_, path_, [&] {
-            if (ranks_.rank() != 0) open("r+b");
+        (ranks_.max)(std::span<std::uint64_t>(&token, 1));
+        together(ranks_, path, [&] {
+            if (ranks_.rank() != 0) file_.emplace(path, token);
         });
-    }
-    rank_file(const rank_file&) = delete;
-    rank_file& operator=(const rank_file&) = delete;
-    ~rank_file() {
-        if (file_ != nullptr) std::fclose(file_);
-        if (!named_ && ranks_.rank() == 0) std::remove(part_.c_str());
     }
 
     /// Begins a stretch at this byte.
     void begin(std::uint64_t at) {
         stretches_.push_back({at, 0, 0});
         checksum_ = {};
-#if MP_POSIX_FILES
-        const int result = ::fseeko(file_, as<off_t>(at), SEEK_SET);
-#else
-        const int result = std::fseek(file_, as<long>(at), SEEK_SET);
-#endif
-        if (result != 0) throw_file(part_, "cannot be written", errno);
+        file_->seek(at);
     }
     void write(std::string_view bytes) {
         if (bytes.empty()) return;  // maybe from nowhere
         checksum_.add(bytes);
         stretches_.back().bytes += bytes.size();
         stretches_.back().checksum = checksum_.value();
-        if (std::fwrite(bytes.data(), 1, bytes.size(), file_) != bytes.size()) {
-            throw_file(part_, "cannot be written", errno);
-        }
+        file_->write(bytes);
     }
-    /// Brings what this rank has written to the disk.
-    void flush() {
-        bool good = std::fflush(file_) == 0;
-#if MP_POSIX_FILES
-        good = good && ::fsync(::fileno(file_)) == 0;
-#endif
-        if (!good) throw_file(part_, "cannot be written", errno);
+    /// Brings what this rank has written to the disk. Rank 0, which has the header to write, does that in give_name().
+    void close() {
+        if (ranks_.rank() != 0) file_->close();
     }
     /// On rank 0 the stretches of all ranks; all must have written as many.
     [[nodiscard]] std::vector<file_stretch> all_stretches() {
@@ -103,28 +87,12 @@ public:
                   [](const file_stretch& a, const file_stretch& b) { return a.at < b.at; });
         return all;
     }
-    /// On rank 0.
-    void give_name() {
-        std::fclose(std::exchange(file_, nullptr));
-#if !MP_POSIX_FILES
-        std::remove(path_.c_str());
-#endif
-        if (std::rename(part_.c_str(), path_.c_str()) != 0) throw_file(path_, "cannot be written", errno);
-        named_ = true;
-        sync_folder(path_);
-    }
+    /// On rank 0, when all others have closed.
+    void give_name() { file_->commit(); }
 
 private:
-    void open(const char* mode) {
-        file_ = std::fopen(part_.c_str(), mode);
-        if (file_ == nullptr) throw_file(part_, "cannot be written", errno);
-    }
-
     Ranks& ranks_;
-    std::string path_;
-    std::string part_;
-    std::FILE* file_ = nullptr;
-    bool named_ = false;
+    std::optional<file_replacement> file_;
     crc64_stream checksum_;
     std::vector<file_stretch> stretches_;
 };
