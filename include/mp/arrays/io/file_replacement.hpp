@@ -22,6 +22,11 @@
 #include <filesystem>
 #include <system_error>
 #endif
+#if defined(_WIN32)
+#include <fcntl.h>
+#include <io.h>
+#include <sys/stat.h>
+#endif
 
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
@@ -153,7 +158,7 @@ public:
 #else
         std::error_code error;  // std::rename() replaces nothing on Windows
         std::filesystem::rename(part_, target_, error);
-        if (error) fail(error.value());
+        if (error) throw_file(path_, "cannot be written: " + error.message());
 #endif
         owns_ = false;
         sync_folder(target_);  // the name, too, is on the disk before this returns
@@ -202,6 +207,17 @@ private:
                                   replaces_ ? (old_.st_mode & 0777U) | 0200U : 0666U);
         const int error = adopt(handle);
         if (error != 0 && handle >= 0) std::remove(part_.c_str());
+        return error;
+#elif defined(_WIN32)
+        // Not all of its C libraries know the mode "wbx".
+        const int handle =
+            ::_open(part_.c_str(), _O_WRONLY | _O_CREAT | _O_EXCL | _O_BINARY, _S_IREAD | _S_IWRITE);
+        if (handle < 0) return errno;
+        file_ = ::_fdopen(handle, "wb");
+        if (file_ != nullptr) return 0;
+        const int error = errno;
+        ::_close(handle);
+        std::remove(part_.c_str());
         return error;
 #else
         file_ = std::fopen(part_.c_str(), "wbx");

@@ -84,6 +84,8 @@ public:
         read_all();
     }
     /// A file whose bytes are in memory, where they stay as long as this object; messages call it `name`.
+    ///
+    /// \throws file_error  it is not such a file
     gguf_file(const std::string& name, std::span<const std::byte> bytes) : path_(name), contents_(bytes) {
         read_all();
     }

@@ -45,7 +45,8 @@ namespace mp { inline namespace MP_ISA_NAMESPACE {
 ///     file.read("fc.weight", weights);                // a range of the type of the file, or a number
 ///     file.read_converted("fc.bias", bias);           // a range of another type
 ///
-/// Threads may read it at once. Nobody may write into the file meanwhile; to replace it is fine.
+/// Threads may read it at once. Nobody may write into the file meanwhile, unless it is opened by file_access::read; to
+/// replace it is fine.
 class tensor_file {
 public:
     /// One tensor of the file, where it lies.
@@ -62,6 +63,8 @@ public:
         read_header();
     }
     /// A file whose bytes are in memory, where they stay as long as this object; messages call it `name`.
+    ///
+    /// \throws file_error  it is not such a file
     tensor_file(const std::string& name, std::span<const std::byte> bytes) : path_(name), contents_(bytes) {
         read_header();
     }
