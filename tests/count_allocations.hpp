@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// Counts the allocations of a whole program and their bytes, freed or not, and lets one of them fail, by replacing all
-/// forms of operator new and delete (a sanitizer finds a mismatch if one is left to the standard library). Include it in one source of a program.
+/// Counts the allocations of a whole program and their bytes, freed or not, and has one of them fail, by replacing all
+/// forms of operator new and delete (a sanitizer finds a mismatch if one is left to the standard library). Include it
+/// in one source of a program.
 #pragma once
 
 #include <atomic>

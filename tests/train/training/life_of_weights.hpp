@@ -78,7 +78,10 @@ class state_copy {
     struct visitor {
         static constexpr bool loads = Loads;
         Self& self;
-        [[nodiscard]] static bool applies() { return true; }
+        template <class Function>
+        void when_loaded(Function function) {
+            function();
+        }
         template <class Value>
         void expect(std::string_view, Value) {}
         template <class Thing>

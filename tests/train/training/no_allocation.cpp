@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A step of a transformer takes nothing from the heap after the first ones.
+// A step of a transformer takes nothing from the heap after the first ones, and whichever allocation of mp::load_checkpoint
+// fails, nothing has been loaded.
 #include "count_allocations.hpp"
 
 #include <doctest/doctest.h>
@@ -14,9 +15,15 @@
 #include <mp/workspace.hpp>
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <new>
+#include <string>
+#include <string_view>
 #include <type_traits>
 #include <vector>
+
+#include "test_folder.hpp"
 
 namespace {
 
@@ -167,4 +174,110 @@ TEST_CASE("a recorded backward pass allocates nothing from the second step on, i
     check_steps(allocations_by_tape<mp::bfloat16>(exec, tape));
 }
 
+/// One of everything that a checkpoint has.
+struct whole_run {
+    using bf16 = mp::bfloat16;
+    mp::parameter_store<bf16> store;
+    layers::linear<bf16, bf16, ac::fp8_hybrid> layer{
+        store, "layer", 4, 8, {.float8 = {.amax_history_length = 3}}};
+    std::unique_ptr<mp::adamw<bf16>> optimizer;
+    std::unique_ptr<mp::weight_average<bf16, bf16, float, float>> average;
+    mp::dynamic_loss_scaler scaler;
+    mp::gradient_accumulator accumulator{3};
+    std::string text = "a text that is longer than what a string has room for";
+    std::vector<float> rows = std::vector<float>(6);
+    bool store_first;
+
+    whole_run(float seed, bool weights_first) : store_first(weights_first) {
+        store.build(1);
+        optimizer = std::make_unique<mp::adamw<bf16>>(store.parameters(), mp::adamw_options{});
+        average = std::make_unique<mp::weight_average<bf16, bf16, float, float>>(*optimizer);
+        for (int step = 0; step < 3; ++step) {
+            for (bf16& it : store.gradients()) it = bf16(seed += 0.37F);
+            optimizer->step();
+            average->update();
+        }
+        scaler.set_growth_interval(static_cast<std::int32_t>(seed * 100.0F) + 100);
+        rows.assign(6, seed);
+        text += std::to_string(seed);
+    }
+    template <class Visitor>
+    void operator()(Visitor& visit) {
+        if (store_first) visit("store", store);
+        visit("text", text);
+        visit("optimizer", *optimizer);
+        visit("layer", layer);
+        visit("average", *average);
+        visit("scaler", scaler);
+        visit("accumulator", accumulator);
+        visit("rows", mp::row_major(rows.data(), 2, 3));
+        if (!store_first) visit("store", store);
+    }
+};
+
+/// What tests/data/checkpoint_version_1.safetensors is of, whose means are divided when they are loaded.
+struct run_of_version_1 {
+    using bf16 = mp::bfloat16;
+    std::vector<bf16> w = std::vector<bf16>(5, bf16(1.0F)), dw = w, v = std::vector<bf16>(3), dv = v,
+                      l = std::vector<bf16>(4), dl = l;
+    std::vector<float> p = std::vector<float>(2), dp = p;
+    mp::adamw<bf16, bf16, bf16, bf16> adamw{
+        {{"w", w, dw}, {"v", v, dv}}, mp::adamw_options{.low_precision_update = mp::weight_update::kahan}};
+    mp::lamb<bf16, bf16, bf16, bf16> lamb{{{"l", l, dl}},
+                                          mp::lamb_options{.low_precision_update = mp::weight_update::kahan}};
+    mp::adamw<float> plain{{{"p", p, dp}}};
+    template <class Visitor>
+    void operator()(Visitor& visit) {
+        visit("adamw", adamw);
+        visit("lamb", lamb);
+        visit("plain", plain);
+    }
+};
+
+/// All that would be saved.
+template <class Run>
+std::string bytes_of(Run& run) {
+    mp::detail::state_writer writer;
+    run(writer);
+    std::string bytes = writer.finish(false);
+    for (const auto& it : writer.entries()) {
+        mp::detail::for_file_bytes(it, [&](std::string_view part) { bytes.append(part); });
+    }
+    return bytes;
+}
+
+/// Loads a file with each allocation failing in turn, until none does. Returns how many failed; -1 if one of them left
+/// something changed.
+template <class Run>
+int failures_until_loaded(const std::string& path, Run& run) {
+    const std::string before = bytes_of(run);
+    for (int failures = 0;; ++failures) {
+        bool loaded = true;
+        allocations_before_failure = failures;
+        try {
+            mp::load_checkpoint(path, run);
+        } catch (const std::bad_alloc&) {
+            loaded = false;
+        }
+        allocations_before_failure = -1;
+        if (loaded) return failures;
+        if (bytes_of(run) != before) return -1;
+    }
+}
+
 }  // namespace
+
+TEST_CASE("whichever allocation of load_checkpoint fails, everything is as it was") {
+    const test_folder folder;
+    const std::string path = folder.file("x");
+    for (const bool store_first : {false, true}) {
+        whole_run saved(1.5F, store_first), loaded(-0.25F, store_first);
+        mp::save_checkpoint(path, saved);
+        CHECK(bytes_of(loaded) != bytes_of(saved));
+        CHECK(failures_until_loaded(path, loaded) > 300);
+        CHECK(bytes_of(loaded) == bytes_of(saved));
+    }
+    run_of_version_1 older;
+    CHECK(failures_until_loaded(MP_SOURCE_DIR "/tests/data/checkpoint_version_1.safetensors", older) > 100);
+    CHECK(older.adamw.step_count() == 6);
+}

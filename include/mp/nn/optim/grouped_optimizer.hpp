@@ -208,15 +208,19 @@ public:
         for (std::size_t i = 0; i < options_.size(); ++i)
             visitor("group" + detail::error_text(i), options_[i]);
         if constexpr (Visitor::loads) {
-            if (!visitor.applies()) return;
-            for (std::size_t i = 0; i < options_.size(); ++i) {
-                set_limits(i);
-            }
+            visitor.when_loaded([this] {
+                for (std::size_t i = 0; i < options_.size(); ++i) set_limits(i);
+            });
             // Checkpoints of version 1 have means that are not divided.
             if constexpr (detail::divides_means<Options, State> && requires { visitor.version(); }) {
                 if (visitor.version() != 1) return;
-                base::divide_states([this](std::size_t index, std::size_t state, std::uint64_t updates) {
-                    return state_divisor(index, state, updates);
+                std::size_t largest = 0;
+                for (const auto& it : base::parameters()) largest = (std::max)(largest, it.weights.size());
+                visitor.when_loaded([this, memory = std::vector<float>(largest)]() mutable {
+                    base::divide_states(memory,
+                                        [this](std::size_t index, std::size_t state, std::uint64_t updates) {
+                                            return state_divisor(index, state, updates);
+                                        });
                 });
             }
         }

@@ -313,11 +313,11 @@ public:
             }
         }
         if constexpr (Visitor::loads) {
-            if (visitor.applies()) {
+            visitor.when_loaded([this] {
                 unscaled_ = false;
                 for (const parameter_type& it : parameters_) it.version.changed();
                 adopt_weight_versions();
-            }
+            });
         }
     }
 
@@ -389,12 +389,13 @@ protected:
         }
     }
 
-    /// Divides the states of each parameter that has been updated by divisor(index, state, updates).
+    /// Divides the states of each parameter that has been updated by divisor(index, state, updates). `memory` is for
+    /// the largest parameter; nothing is allocated.
     template <class Divisor>
-    void divide_states(const Divisor& divisor) {
+    void divide_states(std::span<float> memory, const Divisor& divisor) {
         for (std::size_t i = 0; i < parameters_.size(); ++i) {
             if (updates_[i] == 0) continue;
-            std::vector<float> values(parameters_[i].weights.size());
+            const std::span<float> values = memory.first(parameters_[i].weights.size());
             for (std::size_t s = 0; s < states_.size(); ++s) {
                 const double by = divisor(i, s, updates_[i]);
                 copy_state(i, s, 0, values);

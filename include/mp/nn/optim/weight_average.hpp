@@ -140,7 +140,7 @@ public:
         visitor("updates", updates_);
         if constexpr (Visitor::loads && requires { visitor.version(); }) {
             if (visitor.version() < 3) {
-                if (visitor.applies()) std::fill(remainders_.begin(), remainders_.end(), 0.0F);
+                visitor.when_loaded([this] { std::fill(remainders_.begin(), remainders_.end(), 0.0F); });
                 return;
             }
         }

@@ -21,7 +21,6 @@ template <class Function>
 struct newest_amax_visitor {
     static constexpr bool loads = false;
     static constexpr bool changes_histories = true;  ///< so those of a GPU are written back
-    [[nodiscard]] static bool applies() { return false; }
 
     Function function;
 

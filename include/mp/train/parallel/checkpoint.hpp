@@ -73,17 +73,18 @@ void save_checkpoint(Ranks& ranks, const std::string& path, Everything&& everyth
 /// \throws as mp::load_checkpoint, and on all ranks if on one, file_error on those that could have loaded it.
 ///         Nothing has changed then
 template <communicator Ranks, class Everything>
-void load_checkpoint(Ranks& ranks, const std::string& path, Everything&& everything) {
+void load_checkpoint(Ranks& ranks, const std::string& path, Everything&& everything,
+                     file_access access = file_access::map) {
     std::optional<tensor_file> file;
     std::optional<detail::state_reader> reader;
     detail::together(ranks, path, [&] {
-        file.emplace(path);
+        file.emplace(path, access);
         detail::require_checkpoint(*file, file->all());
         reader.emplace(*file);
         everything(*reader);
         reader->require_all();
     });
-    detail::load_checked(*reader, everything);
+    reader->load();
 }
 
 }}  // namespace mp

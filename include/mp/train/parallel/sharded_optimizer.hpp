@@ -190,7 +190,7 @@ public:
     void visit_state(Visitor& visitor) {
         inner_.visit_state(visitor);
         if constexpr (Visitor::loads) {
-            if (visitor.applies()) gather_weights();
+            visitor.when_loaded([this] { gather_weights(); });
         }
     }
 

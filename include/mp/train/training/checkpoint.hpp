@@ -17,11 +17,13 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <deque>
+#include <memory>
 #include <set>
 #include <span>
 #include <string>
@@ -64,7 +66,7 @@ template <class Thing>
 concept saves_policy = requires(Thing& thing) { thing.restore(thing.saved()); };
 
 /// Takes what is to be saved apart into arrays, by the name of the caller and of its members. Self has
-/// array(name, shape, data, count), share(name, values), text(name, make, take) and
+/// array(name, shape, data, count), share(name, values), text(name, make, read, set) and
 /// constant(name, value).
 template <class Self>
 class state_visitor {
@@ -95,23 +97,21 @@ public:
         } else if constexpr (is_loss_scaler<bare>) {
             self().text(
                 whole, [&] { return save_state(thing.state()); },
-                [&](std::string_view text, bool apply) {
-                    const auto saved = load_state<std::remove_cvref_t<decltype(thing.state().policy)>>(text);
-                    if (apply) thing.restore(saved);
-                });
+                [](std::string_view text) {
+                    return load_state<std::remove_cvref_t<decltype(thing.state().policy)>>(text);
+                },
+                [&thing](const auto& saved) { thing.restore(saved); });
         } else if constexpr (saves_policy<Thing>) {
             self().text(
                 whole, [&] { return save_state(thing.saved()); },
-                [&](std::string_view text, bool apply) {
-                    const auto saved = load_state<std::remove_cvref_t<decltype(thing.policy())>>(text);
-                    if (apply) thing.restore(saved);
-                });
+                [](std::string_view text) {
+                    return load_state<std::remove_cvref_t<decltype(thing.policy())>>(text);
+                },
+                [&thing](const auto& saved) { thing.restore(saved); });
         } else if constexpr (std::same_as<bare, std::string>) {
             self().text(
-                whole, [&] { return thing; },
-                [&](std::string_view text, bool apply) {
-                    if (apply) thing = text;
-                });
+                whole, [&] { return thing; }, [](std::string_view text) { return std::string(text); },
+                [&thing](std::string& text) { thing.swap(text); });
         } else if constexpr (is_array_share<bare>) {
             self().share(whole, thing);
         } else if constexpr (is_device_range<bare>) {
@@ -195,8 +195,8 @@ public:
         it.copies->to_host(kept.data(), it.values.data(), kept.size());
         array(name, shape_of(it), reinterpret_cast<const Value*>(kept.data()), it.values.size());
     }
-    template <class Make, class Take>
-    void text(const std::string& name, Make make, Take /*take*/) {
+    template <class Make, class Read, class Set>
+    void text(const std::string& name, Make make, Read /*read*/, Set /*set*/) {
         const std::string& kept = texts_.emplace_back(make());
         array(name, {kept.size()}, reinterpret_cast<const std::uint8_t*>(kept.data()), kept.size());
     }
@@ -261,65 +261,64 @@ private:
     std::deque<std::string> texts_;  // whose elements stay in place
 };
 
-/// Goes over what is loaded more than once: first to see that everything is there as it should be, then to
-/// copy.
+/// Sees that everything is in the file as it should be, and keeps what is to be done for it, which load() does.
 class state_reader : public state_visitor<state_reader> {
 public:
     static constexpr bool loads = true;
 
     explicit state_reader(const tensor_file& file) : file_(file) {}
-    /// What a pass over the list does. Texts come before arrays: a scaler that ranks do not agree on refuses
-    /// its own, and nothing has changed then.
-    enum class pass : std::uint8_t { check, load_texts, load_arrays };
-    pass present = pass::check;
     /// Returns the version of the file.
     [[nodiscard]] int version() const {
         const auto found = file_.metadata().find(checkpoint_version_key);
         return (found != file_.metadata().end() ? found->second : checkpoint_version)[0] - '0';
     }
-    /// Whether arrays are set now.
-    [[nodiscard]] bool applies() const { return present == pass::load_arrays; }
+    /// Has load() call `function` when what was named before has its values. It must not fail: memory that it needs
+    /// is allocated now.
+    template <class Function>
+    void when_loaded(Function function) {
+        actions_.push_back(std::make_unique<action_of<Function>>(std::move(function)));
+    }
 
     template <class Value>
     void array(const std::string& name, const std::vector<std::size_t>& shape, Value* data,
                std::size_t count) {
         static_assert(!std::is_const_v<Value>, "mp::load_checkpoint: what is loaded is not const");
-        if (present != pass::check) {
-            if (applies()) file_.read(name, std::span<Value>(data, count));
-            return;
-        }
-        const tensor_file::tensor& found = file_.require<Value>(name, count);
-        // A matrix is as good as its elements in a row.
-        if (shape.size() == 2 && found.shape.size() == 2 && shape != found.shape) {
-            throw_file(file_.path(), quoted_excerpt(name) + " is a matrix of another shape");
-        }
-        used_.insert(name);
+        copy_later(data, require<Value>(name, shape, count), 0, count);
     }
     /// Part of an array, whoever wrote it.
     template <class Value>
     void share(const std::string& name, const array_share<Value>& it) {
-        if (present == pass::check) {
-            static_cast<void>(file_.require<Value>(name, it.of));
-            used_.insert(name);
-        } else if (applies()) {
-            file_.read_share(name, it.values, it.first, it.of);
+        const tensor_file::tensor& found = require<Value>(name, {it.of}, it.of);
+        const std::size_t count = it.values.size();
+        if (it.first > it.of || count > it.of - it.first) {
+            throw_count(file_.path(), name, it.of, it.first + count);
         }
+        copy_later(it.values.data(), found, it.first, count);
     }
     template <class Value>
     void device_array(const std::string& name, const device_range<Value>& it) {
-        std::vector<Value> values(applies() ? it.values.size() : 0);
-        array(name, shape_of(it), values.data(), it.values.size());
-        if (applies()) it.copies->to_device(it.values.data(), values.data(), it.values.size_bytes());
+        const tensor_file::tensor& found = require<Value>(name, shape_of(it), it.values.size());
+        if constexpr (std::endian::native == std::endian::little) {
+            when_loaded([it, from = found.bytes] {
+                it.copies->to_device(it.values.data(), from.data(), from.size());
+            });
+        } else {
+            std::vector<std::byte> values(found.bytes.size());
+            copy_little_endian(values.data(), found.bytes.data(), sizeof(Value), it.values.size());
+            when_loaded([it, values = std::move(values)] {
+                it.copies->to_device(it.values.data(), values.data(), values.size());
+            });
+        }
     }
-    template <class Make, class Take>
-    void text(const std::string& name, Make /*make*/, Take take) {
+    template <class Make, class Read, class Set>
+    void text(const std::string& name, Make /*make*/, Read read, Set set) {
         const tensor_file::tensor& found = file_.at(name);
         if (found.dtype != dtype_of<std::uint8_t>())
             throw_file(file_.path(), quoted_excerpt(name) + " is no text");
         used_.insert(name);
-        if (applies()) return;
-        take(std::string_view(reinterpret_cast<const char*>(found.bytes.data()), found.bytes.size()),
-             present == pass::load_texts);
+        const std::string_view bytes(reinterpret_cast<const char*>(found.bytes.data()), found.bytes.size());
+        auto act = [set, value = read(bytes)]() mutable { set(value); };
+        texts_.push_back(std::make_unique<action_of<decltype(act)>>(std::move(act)));
     }
     template <class Value>
     void constant(const std::string& name, Value value) {
@@ -332,7 +331,7 @@ public:
         used_.insert(name);
     }
 
-    /// An array of the object that is visited, before anything is set: for checks.
+    /// An array of the object that is visited: for checks.
     template <class Value>
     [[nodiscard]] std::vector<Value> stored(std::string_view name, std::size_t count) const {
         const std::string path = path_of(name);
@@ -353,19 +352,55 @@ public:
         }
     }
 
+    /// Loads what was named, once. Allocates nothing. Texts come first: a scaler that ranks do not agree on refuses
+    /// its own, and nothing has changed then.
+    void load() {
+        for (const auto& it : texts_) it->run();
+        for (const auto& it : actions_) it->run();
+    }
+
 private:
+    class action {
+    public:
+        action() = default;
+        action(const action&) = delete;
+        action& operator=(const action&) = delete;
+        virtual ~action() = default;
+        virtual void run() = 0;
+    };
+    template <class Function>
+    class action_of final : public action {
+    public:
+        explicit action_of(Function function) : function_(std::move(function)) {}
+        void run() override { function_(); }
+
+    private:
+        Function function_;
+    };
+
+    template <class Value>
+    const tensor_file::tensor& require(const std::string& name, const std::vector<std::size_t>& shape,
+                                       std::size_t count) {
+        const tensor_file::tensor& found = file_.require<Value>(name, count);
+        // A matrix is as good as its elements in a row.
+        if (shape.size() == 2 && found.shape.size() == 2 && shape != found.shape) {
+            throw_file(file_.path(), quoted_excerpt(name) + " is a matrix of another shape");
+        }
+        used_.insert(name);
+        return found;
+    }
+    template <class Value>
+    void copy_later(Value* to, const tensor_file::tensor& found, std::size_t first, std::size_t count) {
+        when_loaded([to, from = found.bytes.data() + first * sizeof(Value), count] {
+            copy_little_endian(reinterpret_cast<std::byte*>(to), from, sizeof(Value), count);
+        });
+    }
+
     const tensor_file& file_;
     std::set<std::string, std::less<>> used_;
+    std::vector<std::unique_ptr<action>> texts_;
+    std::vector<std::unique_ptr<action>> actions_;
 };
-
-/// Loads what has been checked.
-template <class Everything>
-void load_checked(state_reader& reader, Everything&& everything) {
-    for (const auto pass : {state_reader::pass::load_texts, state_reader::pass::load_arrays}) {
-        reader.present = pass;
-        everything(reader);
-    }
-}
 
 /// Throws unless the file is a checkpoint of this version, as it was written.
 inline void require_checkpoint(const tensor_file& file, std::span<const std::byte> all) {
@@ -426,22 +461,31 @@ void save_checkpoint(const std::string& path, Everything&& everything) {
     writer.write(path, true);
 }
 
-/// Loads what save_checkpoint has saved, into objects of the same types and sizes. Everything is checked
-/// before anything is changed.
-///
-/// \throws file_error      there is no such file; it is damaged; something is missing, of another type or
-///                         size, or in the file and not asked for; an option that the bits depend on was
-///                         another one. Nothing has changed
-/// \throws argument_error  the state of a loss scaler is not one
-/// \throws rank_error      the scaler's ranks load other states, see loss_scaler::set_reducer
+/// Loads from a file that is open, or in memory, as the overload for a path.
 template <class Everything>
-void load_checkpoint(const std::string& path, Everything&& everything) {
-    const tensor_file file(path);
+void load_checkpoint(const tensor_file& file, Everything&& everything) {
     detail::require_checkpoint(file, file.all());
     detail::state_reader reader(file);
     everything(reader);
     reader.require_all();
-    detail::load_checked(reader, everything);
+    reader.load();
+}
+/// Loads what save_checkpoint has saved, into objects of the same types and sizes. Everything is checked
+/// before anything is changed; `everything` is called once, and what it names is set after that, so it has to be there
+/// until this returns, as for save_checkpoint. A class whose member function template visit_state(visitor) names its
+/// members may call `visitor.when_loaded(function)` where Visitor::loads: `function()` is called when they are set.
+///
+/// \param access  whether the file is mapped, or read into memory
+///
+/// \throws file_error      there is no such file; it is damaged; something is missing, of another type or
+///                         size, or in the file and not asked for; an option that the bits depend on was
+///                         another one. Nothing has changed, as after any other exception, such as std::bad_alloc
+/// \throws argument_error  the state of a loss scaler is not one
+/// \throws rank_error      the scaler's ranks load other states, see loss_scaler::set_reducer
+template <class Everything>
+void load_checkpoint(const std::string& path, Everything&& everything,
+                     file_access access = file_access::map) {
+    load_checkpoint(tensor_file(path, access), everything);
 }
 
 /// Writes arrays, usually weights, as a safetensors file for other programs: numbers, ranges, and dense

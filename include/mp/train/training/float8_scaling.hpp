@@ -186,12 +186,17 @@ public:
             visitor("x", scales_->history(x_.index));
             visitor("w", scales_->history(w_.index));
             visitor("dy", scales_->history(dy_.index));
-            if constexpr (Visitor::loads || requires { Visitor::changes_histories; }) {
-                scales_->write(x_.index, operands);
-            }
-            if constexpr (Visitor::loads) scales_->forget();
+            if constexpr (requires { Visitor::changes_histories; }) scales_->write(x_.index, operands);
         }
-        if constexpr (Visitor::loads) weights_.forget();
+        if constexpr (Visitor::loads) {
+            visitor.when_loaded([this] {
+                if constexpr (delayed) {
+                    scales_->write(x_.index, operands);
+                    scales_->forget();
+                }
+                weights_.forget();
+            });
+        }
     }
 
 private:
@@ -343,8 +348,8 @@ public:
         return w_.bytes() + w_for_dx_.bytes() + x_for_dw_.bytes() + dy_for_dw_.bytes() + operand_.bytes();
     }
     template <class Visitor>
-    void visit_state(Visitor& /*visitor*/) {
-        if constexpr (Visitor::loads) weights_.forget();
+    void visit_state([[maybe_unused]] Visitor& visitor) {
+        if constexpr (Visitor::loads) visitor.when_loaded([this] { weights_.forget(); });
     }
 
 private:

@@ -283,7 +283,7 @@ public:
             }
         }
         if constexpr (Visitor::loads) {
-            if (visitor.applies()) weights_changed();
+            visitor.when_loaded([this] { weights_changed(); });
         }
     }
 

@@ -269,9 +269,7 @@ public:
         visitor.expect("seed", seed());
         if constexpr (!Visitor::loads) read_counts();
         if constexpr (requires { visitor.template stored<std::uint64_t>("updates", updates_.size()); }) {
-            if (!visitor.applies()) {
-                require_same_counts(visitor.template stored<std::uint64_t>("updates", updates_.size()));
-            }
+            require_same_counts(visitor.template stored<std::uint64_t>("updates", updates_.size()));
         }
         visitor("steps", steps_);
         visitor("updates", updates_);
@@ -295,10 +293,10 @@ public:
             visitor("group" + detail::error_text(g), options_[g]);
         }
         if constexpr (Visitor::loads) {
-            if (visitor.applies()) {
+            visitor.when_loaded([this] {
                 write_counts();
                 advance_versions();
-            }
+            });
         }
     }
 
