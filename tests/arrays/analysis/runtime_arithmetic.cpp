@@ -151,6 +151,31 @@ TEST_CASE("runtime formats: every operation is the exact result rounded once") {
     }
 }
 
+TEST_CASE("runtime formats: zeros and infinities give the same in arrays, in every direction") {
+    const auto same = [](double x, double y) {
+        return std::isnan(x) ? std::isnan(y)
+                             : std::bit_cast<std::uint64_t>(x) == std::bit_cast<std::uint64_t>(y);
+    };
+    const double specials[] = {0.0, -0.0, infinity, -infinity, 1.0, -1.0, std::nan("")};
+    for (const mp::rounding direction : {nearest_even, nearest_away, toward_zero, upward, downward, to_odd}) {
+        const mp::runtime_arithmetic arithmetic(
+            {.precision = 11, .emin = -14, .emax = 15, .round = direction});
+        for (const double a : specials) {
+            for (const double b : specials) {
+                const std::vector<double> as(64, a), bs(64, b);
+                std::vector<double> out(64);
+                arithmetic.divide(mp::cpu{}, as, bs, out);
+                CHECK(same(out[5], a / b));
+                arithmetic.multiply(mp::cpu{}, as, bs, out);
+                CHECK(same(out[5], a * b));
+            }
+            std::vector<double> out(64);
+            arithmetic.sqrt(mp::cpu{}, std::vector<double>(64, a), out);
+            CHECK(same(out[5], std::sqrt(a)));
+        }
+    }
+}
+
 TEST_CASE("runtime formats: half is mp::half, in all directions") {
     std::mt19937_64 random(4);
     for (const auto round : {nearest_even, nearest_away, toward_zero, upward, downward, to_odd, stochastic_a,

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: MIT
 // The P3109 formats with more range than double: every signed one that IEEE P3109 has below 17 bits, and some
 // without signs. Arithmetic, conversions, text and limits against the oracle.
+#include <mp/math.hpp>
+
 #include <doctest/doctest.h>
+#include <algorithm>
+#include <climits>
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -99,6 +103,58 @@ TEST_CASE_TEMPLATE("formats with more range than double are the oracle's", Value
     const oracle::dyadic one{oracle::natural(1), 0};
     CHECK(compare(product(power(-limits::min_exponent10), smallest), one) <= 0);
     CHECK(compare(product(power(1 - limits::min_exponent10), smallest), one) > 0);
+}
+
+TEST_CASE_TEMPLATE("exponents of formats with more range than double are exact", Value, mp::p3109<14, 1>,
+                   mp::p3109<15, 2>, mp::p3109<16, 1>, mp::p3109<16, 3>, unsigned_p3109<16, 1>,
+                   unsigned_p3109<16, 5>) {
+    const oracle::format& f = oracle::format_of<Value>;
+    oracle::disagreements wrong;
+    for (std::uint64_t code = 1; code < code_count(f); code += 61) {
+        const Value x = oracle::value_of<Value>(code);
+        if (!is_finite(f, code) || is_zero(f, code)) continue;
+        const oracle::dyadic value = value_of_magnitude(f, magnitude_code(f, code));
+        const int log2 = value.significand.bit_length() - 1 + value.exponent;
+        int exponent = 0;
+        const Value fraction = mp::frexp(x, &exponent);
+        if (exponent != log2 + 1 || mp::ilogb(fraction) != -1) wrong.add("frexp", code, exponent);
+        if (mp::scalbn(fraction, exponent).bits() != code) wrong.add("scalbn of frexp", code);
+        if (mp::ilogb(x) != log2) wrong.add("ilogb", code);
+        for (const int n :
+             {-66000, -40000, -20001, -11000, -log2, 11000, 20001, 40000, 66000, INT_MIN, INT_MAX}) {
+            const int limited = std::clamp(n, -99999, 99999);
+            const auto exact =
+                exact_from_dyadic(f, is_negative(f, code), {value.significand, value.exponent + limited});
+            const auto expected = finish(f, exact, oracle::mode::nearest_even, oracle::saturate::none);
+            if (!matches(f, expected, mp::scalbn(x, n).bits())) wrong.add("scalbn", code, n);
+            if (mp::ldexp(x, n).bits() != mp::scalbn(x, n).bits()) wrong.add("ldexp", code, n);
+        }
+    }
+    INFO(wrong.first());
+    CHECK(wrong.count == 0);
+}
+
+namespace {
+/// Subnormal numbers down to 2^-32781, beyond the powers of two whose exponent is below 2^15.
+struct widest_range {
+    static constexpr const char* name = "widest_range";
+    static constexpr int exponent_bits = 16;
+    static constexpr int fraction_bits = 15;
+    static constexpr int bias = 32767;
+    static constexpr bool is_signed = true;
+    static constexpr mp::nan_encoding nans = mp::nan_encoding::ieee;
+    static constexpr bool has_infinity = true;
+};
+}  // namespace
+
+TEST_CASE("powers of two reach the smallest numbers of the widest format") {
+    using value = mp::basic_float<widest_range>;
+    for (const int n : {-32767, -32768, -32770, -32781}) {
+        CAPTURE(n);
+        CHECK(mp::exp2(value(n)).bits() == mp::scalbn(value(1), n).bits());
+        CHECK(mp::ilogb(mp::exp2(value(n))) == n);
+    }
+    CHECK(mp::is_zero(mp::exp2(value(-32783))));
 }
 
 TEST_CASE("the number of digits of a power of two") {

@@ -83,8 +83,9 @@ template <class Format, detail::context Context = const projection&>
     }
     if (kind != detail::category::finite) return value::from_bits(bits);
     detail::exact_value exact = detail::unpack<Format>(bits);
-    // Further than any format reaches, and far from integer overflow.
-    exact.exponent += n > 10000 ? 10000 : n < -10000 ? -10000 : n;
+    // From end to end of the widest range of exponents that basic_float allows, and far from integer overflow.
+    constexpr int farthest = 100000;
+    exact.exponent += n > farthest ? farthest : n < -farthest ? -farthest : n;
     return value::from_bits(detail::round_and_pack<Format>(exact, context));
 }
 template <class Format, detail::context Context = const projection&>

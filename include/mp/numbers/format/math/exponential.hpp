@@ -34,14 +34,14 @@ MP_HOST_DEVICE constexpr approximation exp2_of(int integer, std::uint64_t fracti
     return {false, integer - 63, (std::uint64_t{1} << 63) | (above_one >> 1)};
 }
 
-/// 2^(x factor). What is beyond 2^16 or so in the exponent is beyond every format.
+/// 2^(x factor). Exponents of formats are below 33000; what is beyond 2^16 is beyond every format.
 MP_HOST_DEVICE constexpr approximation exp2_of(const approximation& x, const long_constant& factor) {
-    constexpr int far_away = 1 << 17;
+    constexpr int far_away = 1 << 18;
     if (x.significand == 0) return approximate_one();
-    if (x.top() >= 15) return approximate_one().scaled(x.negative ? -far_away : far_away);
+    if (x.top() >= 16) return approximate_one().scaled(x.negative ? -far_away : far_away);
     const uint128 product =
         static_cast<uint128>(x.significand) * factor.high + multiply_high(x.significand, factor.low);
-    const int shift = -(x.exponent + factor.exponent + 64);  // product * 2^-shift; at least 126 - 17
+    const int shift = -(x.exponent + factor.exponent + 64);  // product * 2^-shift; at least 126 - 18
     const int to_integer = shift;
     uint128 fraction = 0;
     int integer = 0;
@@ -122,11 +122,11 @@ struct evaluate_exp2 {
     MP_HOST_DEVICE constexpr exact_value operator()(const exact_value& argument) const {
         const exact_value x = without_trailing_zeros(argument);
         const approximation y = approximate(x);
-        if (y.top() >= 15 || y.top() < -12) {
+        if (y.top() >= 16 || y.top() < -12) {
             if (y.top() < 0) return inexact(approximate_one() + expm1_of(y * approximate_ln2()));
             return inexact(exp2_of(y, log2_of_e()));
         }
-        // |x| = significand * 2^exponent < 2^15, and the exponent is above -45.
+        // |x| = significand * 2^exponent < 2^16, and the exponent is above -45.
         const uint128 fixed = static_cast<uint128>(x.significand) << (x.exponent + 64);
         auto integer = static_cast<int>(static_cast<std::uint64_t>(fixed >> 64));
         auto fraction = static_cast<std::uint64_t>(fixed);
