@@ -2,9 +2,10 @@
 /// \file
 /// Mathematical functions of reduced numbers, each the exact result rounded once:
 ///
-///     cbrt rsqrt hypot pow                        sqrt, fma, fmod and remainder come with the numbers
-///     exp exp2 exp10 expm1    log log2 log10 log1p
-///     sin cos tan    asin acos atan atan2    sinpi cospi tanpi
+///     cbrt rsqrt rootn hypot pow powr pown compoundn      sqrt, fma, fmod and remainder come with the numbers
+///     exp exp2 exp10 expm1 exp2m1 exp10m1    log log2 log10 log1p logp1 log2p1 log10p1
+///     sin cos tan sincos    asin acos atan atan2
+///     sinpi cospi tanpi    asinpi acospi atanpi atan2pi        in half turns
 ///     sinh cosh tanh    asinh acosh atanh
 ///     erf erfc tgamma lgamma
 ///
@@ -25,11 +26,16 @@
 /// better: up to 16 bits of precision all 32 random bits mean something.
 #pragma once
 
+#include <mp/numbers/format/math/angles_in_half_turns.hpp>
 #include <mp/numbers/format/math/error_function.hpp>
 #include <mp/numbers/format/math/exponential.hpp>
+#include <mp/numbers/format/math/fpclassify.hpp>
 #include <mp/numbers/format/math/gamma.hpp>
 #include <mp/numbers/format/math/hyperbolic.hpp>
 #include <mp/numbers/format/math/inverse_trigonometric.hpp>
 #include <mp/numbers/format/math/logarithm.hpp>
+#include <mp/numbers/format/math/mixed_math.hpp>
+#include <mp/numbers/format/math/more_powers.hpp>
 #include <mp/numbers/format/math/power.hpp>
+#include <mp/numbers/format/math/shifted_by_one.hpp>
 #include <mp/numbers/format/math/trigonometric.hpp>

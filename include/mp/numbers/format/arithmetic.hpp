@@ -11,6 +11,7 @@
 #pragma once
 
 #include <mp/numbers/format/exact_remainder.hpp>
+#include <mp/numbers/format/exact_sums.hpp>
 #include <mp/numbers/format/number_traits.hpp>
 
 namespace mp { inline namespace MP_ISA_NAMESPACE {
@@ -118,6 +119,94 @@ template <class Format, detail::context Context = const projection&>
                                                                 Context&& context = projection{}) noexcept {
     return basic_float<Format>::from_bits(
         detail::remainder_bits<Format>(a.bits(), b.bits(), detail::quotient::toward_zero, context));
+}
+
+/// remainder(), and in *quotient the last 31 bits of n with the sign of a / b; zero where the result is NaN.
+template <class Format, detail::context Context = const projection&>
+MP_HOST_DEVICE constexpr basic_float<Format> remquo(basic_float<Format> a, basic_float<Format> b,
+                                                    int* quotient,
+                                                    Context&& context = projection{}) noexcept {
+    return basic_float<Format>::from_bits(detail::remainder_bits<Format>(
+        a.bits(), b.bits(), detail::quotient::nearest_even, context, quotient));
+}
+
+/// a - b if a > b, else plus zero; NaN if either is NaN.
+template <class Format, detail::context Context = const projection&>
+[[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> fdim(basic_float<Format> a, basic_float<Format> b,
+                                                                Context&& context = projection{}) noexcept {
+    if (a > b || !(a <= b)) return subtract(a, b, context);
+    return basic_float<Format>::from_bits(detail::pack_zero<Format>(false, context));
+}
+
+/// (a + b) / 2: the exact mean, rounded once, without overflow on the way.
+template <class Format, detail::context Context = const projection&>
+[[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> midpoint(
+    basic_float<Format> a, basic_float<Format> b, Context&& context = projection{}) noexcept {
+    using value = basic_float<Format>;
+    const auto x = detail::operand<Format>(a.bits(), context);
+    const auto y = detail::operand<Format>(b.bits(), context);
+    if (detail::categorize<Format>(x) != detail::category::finite ||
+        detail::categorize<Format>(y) != detail::category::finite) {
+        // Of infinities, NaN and two zeros the mean is the sum; beside a zero it is half of the other one.
+        const bool halves = detail::categorize<Format>(x) == detail::category::zero
+                                ? detail::categorize<Format>(y) == detail::category::finite
+                                : detail::categorize<Format>(y) == detail::category::zero &&
+                                      detail::categorize<Format>(x) == detail::category::finite;
+        if (!halves) return add(value::from_bits(x), value::from_bits(y), context);
+        detail::exact_value half =
+            detail::unpack<Format>(detail::categorize<Format>(x) == detail::category::zero ? y : x);
+        --half.exponent;
+        return value::from_bits(detail::round_and_pack<Format>(half, context));
+    }
+    detail::exact_value sum =
+        detail::to_64_bits(detail::add_exact(detail::widened<detail::uint128>(detail::unpack<Format>(x)),
+                                             detail::widened<detail::uint128>(detail::unpack<Format>(y))));
+    if (sum.significand == 0) {
+        return value::from_bits(
+            detail::pack_zero<Format>(detail::zero_sum_is_negative(detail::projection_of(context)), context));
+    }
+    --sum.exponent;
+    return value::from_bits(detail::round_and_pack<Format>(sum, context));
+}
+
+/// a + t (b - a), rounded once: a at t = 0, b at t = 1, monotonic in t. Infinities and NaN as the operations of the
+/// format have them.
+template <class Format, detail::context Context = const projection&>
+[[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> lerp(basic_float<Format> a, basic_float<Format> b,
+                                                                basic_float<Format> t,
+                                                                Context&& context = projection{}) noexcept {
+    using value = basic_float<Format>;
+    using term = detail::exact_number<detail::uint128>;
+    a = value::from_bits(detail::operand<Format>(a.bits(), context));
+    b = value::from_bits(detail::operand<Format>(b.bits(), context));
+    t = value::from_bits(detail::operand<Format>(t.bits(), context));
+    const auto is_number = [](value x) {
+        const detail::category kind = detail::categorize<Format>(x.bits());
+        return kind == detail::category::zero || kind == detail::category::finite;
+    };
+    if (!is_number(a) || !is_number(b) || !is_number(t)) {
+        return add(a, multiply(t, subtract(b, a, context), context), context);
+    }
+    if (a == b) return a;
+    const auto exact = [](value x) {
+        if (detail::categorize<Format>(x.bits()) == detail::category::zero) return detail::exact_value{};
+        return detail::unpack<Format>(x.bits());
+    };
+    const detail::exact_value from = exact(a);
+    const detail::exact_value to = exact(b);
+    const detail::exact_value part = exact(t);
+    const auto product = [&](const detail::exact_value& x, bool negative) {
+        return term{negative, x.exponent + part.exponent,
+                    static_cast<detail::uint128>(x.significand) * part.significand};
+    };
+    const detail::exact_value sum = detail::to_64_bits(detail::sum_of_three(
+        detail::widened<detail::uint128>(from), product(to, to.negative != part.negative),
+        product(from, from.negative == part.negative)));
+    if (sum.significand == 0) {
+        return value::from_bits(
+            detail::pack_zero<Format>(detail::zero_sum_is_negative(detail::projection_of(context)), context));
+    }
+    return value::from_bits(detail::round_and_pack<Format>(sum, context));
 }
 
 }}  // namespace mp

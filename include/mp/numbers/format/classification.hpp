@@ -53,4 +53,24 @@ template <number T>
     return isnan(a) || isnan(b);
 }
 
+/// C23's names, in parentheses because C libraries have macros of these names. (Theirs for issubnormal calls fpclassify,
+/// which comes with <mp/math.hpp>.)
+template <reduced T>
+[[nodiscard]] MP_HOST_DEVICE constexpr bool(iszero)(T x) noexcept {
+    return is_zero(x);
+}
+template <reduced T>
+[[nodiscard]] MP_HOST_DEVICE constexpr bool(issubnormal)(T x) noexcept {
+    return is_subnormal(x);
+}
+template <reduced T>
+[[nodiscard]] MP_HOST_DEVICE constexpr bool(issignaling)(T x) noexcept {
+    return is_signaling(x);
+}
+/// Always: every code of a format is canonical.
+template <reduced T>
+[[nodiscard]] MP_HOST_DEVICE constexpr bool(iscanonical)(T) noexcept {
+    return true;
+}
+
 }}  // namespace mp

@@ -110,4 +110,91 @@ template <detail::integer Integer, class Format, detail::context Context = const
     return detail::to_integer<Integer, Format>(bits);
 }
 
+/// C's names: to an integer as rint() and round() go; out of range the nearest integer, NaN 0.
+template <class Format, detail::context Context = const projection&>
+[[nodiscard]] MP_HOST_DEVICE constexpr long lrint(basic_float<Format> x,
+                                                  Context&& context = projection{}) noexcept {
+    return round_to_integer<long>(x, context);
+}
+template <class Format, detail::context Context = const projection&>
+[[nodiscard]] MP_HOST_DEVICE constexpr long long llrint(basic_float<Format> x,
+                                                        Context&& context = projection{}) noexcept {
+    return round_to_integer<long long>(x, context);
+}
+template <class Format>
+[[nodiscard]] MP_HOST_DEVICE constexpr long lround(basic_float<Format> x) noexcept {
+    return round_to_integer<long>(x, {.round = rounding::nearest_away});
+}
+template <class Format>
+[[nodiscard]] MP_HOST_DEVICE constexpr long long llround(basic_float<Format> x) noexcept {
+    return round_to_integer<long long>(x, {.round = rounding::nearest_away});
+}
+
+}}  // namespace mp
+
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
+
+/// x rounded to an integer of `width` bits, two's complement or unsigned; invalid beyond. With `report_inexact` the
+/// change of x is inexact.
+template <class Format, context Context = const projection&>
+MP_HOST_DEVICE constexpr basic_float<Format> to_integer_of_width(basic_float<Format> x, rounding direction,
+                                                                 unsigned width, bool is_signed,
+                                                                 bool report_inexact, Context&& context) {
+    using value = basic_float<Format>;
+    const auto bits = operand<Format>(x.bits(), context);
+    const category kind = categorize<Format>(bits);
+    if (kind == category::nan) return value::from_bits(convert_nan<Format, Format>(bits, context));
+    if (width == 0 || kind == category::infinite) return value::from_bits(invalid_operation<Format>(context));
+    if (kind == category::zero) return value::from_bits(bits);
+    exact_value whole = unpack<Format>(bits);
+    const bool exact = split_at(whole, 0).is_exact() || whole.exponent >= 0;
+    if (!exact) {
+        projection to_whole = projection_of(context);
+        to_whole.round = direction;
+        whole = {whole.negative, 0, nearby_integer(whole, to_whole)};
+    }
+    if (whole.significand != 0) {
+        const int zeros = leading_zeros(whole.significand);
+        const auto top = static_cast<std::int64_t>(63 - zeros) + whole.exponent;
+        const std::int64_t free_bits = static_cast<std::int64_t>(width) - (is_signed ? 1 : 0);
+        const bool power_of_two = whole.significand << zeros == std::uint64_t{1} << 63;
+        const bool fits =
+            top < free_bits || (is_signed && whole.negative && top == free_bits && power_of_two);
+        if (!fits || (whole.negative && !is_signed))
+            return value::from_bits(invalid_operation<Format>(context));
+    }
+    if (!exact && report_inexact) raise(context, status_flag::inexact);
+    if (whole.significand == 0) return value::from_bits(pack_zero<Format>(whole.negative, context));
+    return value::from_bits(round_and_pack<Format>(whole, projection_of(context)));
+}
+
+}}  // namespace mp::detail
+
+namespace mp { inline namespace MP_ISA_NAMESPACE {
+
+/// x rounded in the direction to an integer of `width` bits, as a number of the format: fromfp to a signed integer,
+/// ufromfp to an unsigned one, those with x raising inexact where that changes x. NaN and invalid where the integer
+/// does not fit, and for a width of zero. (The direction is an mp::rounding in place of C23's macros.)
+template <class Format, detail::context Context = const projection&>
+[[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> fromfp(basic_float<Format> x, rounding direction,
+                                                                  unsigned width,
+                                                                  Context&& context = projection{}) noexcept {
+    return detail::to_integer_of_width(x, direction, width, true, false, context);
+}
+template <class Format, detail::context Context = const projection&>
+[[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> ufromfp(
+    basic_float<Format> x, rounding direction, unsigned width, Context&& context = projection{}) noexcept {
+    return detail::to_integer_of_width(x, direction, width, false, false, context);
+}
+template <class Format, detail::context Context = const projection&>
+[[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> fromfpx(
+    basic_float<Format> x, rounding direction, unsigned width, Context&& context = projection{}) noexcept {
+    return detail::to_integer_of_width(x, direction, width, true, true, context);
+}
+template <class Format, detail::context Context = const projection&>
+[[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> ufromfpx(
+    basic_float<Format> x, rounding direction, unsigned width, Context&& context = projection{}) noexcept {
+    return detail::to_integer_of_width(x, direction, width, false, true, context);
+}
+
 }}  // namespace mp

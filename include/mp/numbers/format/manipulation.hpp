@@ -135,4 +135,27 @@ template <class Format>
     return scalbn(x, -*exponent);
 }
 
+/// scalbn() with an exponent of type long.
+template <class Format, detail::context Context = const projection&>
+[[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> scalbln(
+    basic_float<Format> x, long n, Context&& context = projection{}) noexcept {
+    const long limited = n > INT_MAX ? long{INT_MAX} : n < INT_MIN ? long{INT_MIN} : n;
+    return scalbn(x, static_cast<int>(limited), context);
+}
+/// ilogb() as a long: LONG_MIN for zero, LONG_MAX for infinity and NaN.
+template <class Format>
+[[nodiscard]] MP_HOST_DEVICE constexpr long llogb(basic_float<Format> x) noexcept {
+    if (is_zero(x)) return LONG_MIN;
+    return isfinite(x) ? ilogb(x) : LONG_MAX;
+}
+/// nextafter() in the direction of a long double, by its exact value; equal to it, x with its sign of zero.
+template <class Format>
+[[nodiscard]] constexpr basic_float<Format> nexttoward(basic_float<Format> x, long double to) noexcept {
+    const detail::number_parts target = detail::parts_of(to);
+    const auto order = detail::compare_parts(detail::parts_of_code<Format>(x.bits()), target);
+    if (isnan(x) || !order.ordered) return isnan(x) ? nextup(x) : basic_float<Format>(to);
+    if (order.a == order.b) return basic_float<Format>(to);
+    return order.a < order.b ? nextup(x) : nextdown(x);
+}
+
 }}  // namespace mp

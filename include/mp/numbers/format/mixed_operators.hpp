@@ -258,3 +258,13 @@ template <class Format, detail::compared_operand X>
 }
 
 }}  // namespace mp
+
+/// What a number and a built-in type meet in, as in the operators.
+template <class Format, mp::detail::mixed_operand<Format> X>
+struct std::common_type<mp::basic_float<Format>, X> {
+    using type = mp::detail::common_number_t<Format, X>;
+};
+template <class Format, mp::detail::mixed_operand<Format> X>
+struct std::common_type<X, mp::basic_float<Format>> {
+    using type = mp::detail::common_number_t<Format, X>;
+};

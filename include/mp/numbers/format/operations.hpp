@@ -5,7 +5,10 @@
 
 #include <mp/numbers/format/arithmetic.hpp>
 #include <mp/numbers/format/classification.hpp>
+#include <mp/numbers/format/closed_functions.hpp>
 #include <mp/numbers/format/integral.hpp>
 #include <mp/numbers/format/manipulation.hpp>
+#include <mp/numbers/format/mixed_functions.hpp>
 #include <mp/numbers/format/ordering.hpp>
+#include <mp/numbers/format/payload.hpp>
 #include <mp/numbers/format/philox.hpp>

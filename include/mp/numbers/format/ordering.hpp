@@ -160,4 +160,70 @@ template <class Format>
     return maximum_number(a, b);
 }
 
+/// C23's names for minimum() and so on: fmaximum and fminimum propagate NaN, those with _num ignore it next to a
+/// number, those with _mag compare magnitudes.
+template <class Format, detail::context Context = const projection&>
+[[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> fmaximum(
+    basic_float<Format> a, basic_float<Format> b, Context&& context = projection{}) noexcept {
+    return maximum(a, b, context);
+}
+template <class Format, detail::context Context = const projection&>
+[[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> fminimum(
+    basic_float<Format> a, basic_float<Format> b, Context&& context = projection{}) noexcept {
+    return minimum(a, b, context);
+}
+template <class Format, detail::context Context = const projection&>
+[[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> fmaximum_num(
+    basic_float<Format> a, basic_float<Format> b, Context&& context = projection{}) noexcept {
+    return maximum_number(a, b, context);
+}
+template <class Format, detail::context Context = const projection&>
+[[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> fminimum_num(
+    basic_float<Format> a, basic_float<Format> b, Context&& context = projection{}) noexcept {
+    return minimum_number(a, b, context);
+}
+template <class Format, detail::context Context = const projection&>
+[[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> fmaximum_mag(
+    basic_float<Format> a, basic_float<Format> b, Context&& context = projection{}) noexcept {
+    return maximum_magnitude(a, b, context);
+}
+template <class Format, detail::context Context = const projection&>
+[[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> fminimum_mag(
+    basic_float<Format> a, basic_float<Format> b, Context&& context = projection{}) noexcept {
+    return minimum_magnitude(a, b, context);
+}
+template <class Format, detail::context Context = const projection&>
+[[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> fmaximum_mag_num(
+    basic_float<Format> a, basic_float<Format> b, Context&& context = projection{}) noexcept {
+    return maximum_magnitude_number(a, b, context);
+}
+template <class Format, detail::context Context = const projection&>
+[[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> fminimum_mag_num(
+    basic_float<Format> a, basic_float<Format> b, Context&& context = projection{}) noexcept {
+    return minimum_magnitude_number(a, b, context);
+}
+
+/// C23's totalorder and totalordermag, which take pointers, are total_order() and total_order_magnitude().
+template <class Format>
+[[nodiscard]] MP_HOST_DEVICE constexpr int totalorder(const basic_float<Format>* a,
+                                                      const basic_float<Format>* b) noexcept {
+    return total_order(*a, *b) ? 1 : 0;
+}
+template <class Format>
+[[nodiscard]] MP_HOST_DEVICE constexpr int totalordermag(const basic_float<Format>* a,
+                                                         const basic_float<Format>* b) noexcept {
+    return total_order_magnitude(*a, *b) ? 1 : 0;
+}
+
+/// a == b; every NaN is invalid (C23's iseqsig).
+template <class Format>
+[[nodiscard]] MP_HOST_DEVICE constexpr bool(iseqsig)(basic_float<Format> a, basic_float<Format> b) noexcept {
+    return a == b;
+}
+template <class Format>
+[[nodiscard]] constexpr bool(iseqsig)(basic_float<Format> a, basic_float<Format> b,
+                                      environment& env) noexcept {
+    return compare_signaling(a, b, env) == 0;
+}
+
 }}  // namespace mp

@@ -56,6 +56,23 @@ void for_each_unary(Visit visit) {
     visit("sinpi", mpfr_unary{mpfr_sinpi}, [](auto x, auto&& c) { return mp::sinpi(x, c); });
     visit("cospi", mpfr_unary{mpfr_cospi}, [](auto x, auto&& c) { return mp::cospi(x, c); });
     visit("tanpi", mpfr_unary{mpfr_tanpi}, [](auto x, auto&& c) { return mp::tanpi(x, c); });
+    visit("asinpi", mpfr_unary{[](mpfr_ptr result, mpfr_srcptr x, mpfr_rnd_t round) {
+              return mpfr_asinu(result, x, 2, round);
+          }},
+          [](auto x, auto&& c) { return mp::asinpi(x, c); });
+    visit("acospi", mpfr_unary{[](mpfr_ptr result, mpfr_srcptr x, mpfr_rnd_t round) {
+              return mpfr_acosu(result, x, 2, round);
+          }},
+          [](auto x, auto&& c) { return mp::acospi(x, c); });
+    visit("atanpi", mpfr_unary{[](mpfr_ptr result, mpfr_srcptr x, mpfr_rnd_t round) {
+              return mpfr_atanu(result, x, 2, round);
+          }},
+          [](auto x, auto&& c) { return mp::atanpi(x, c); });
+    visit("exp2m1", mpfr_unary{mpfr_exp2m1}, [](auto x, auto&& c) { return mp::exp2m1(x, c); });
+    visit("exp10m1", mpfr_unary{mpfr_exp10m1}, [](auto x, auto&& c) { return mp::exp10m1(x, c); });
+    visit("log2p1", mpfr_unary{mpfr_log2p1}, [](auto x, auto&& c) { return mp::log2p1(x, c); });
+    visit("log10p1", mpfr_unary{mpfr_log10p1}, [](auto x, auto&& c) { return mp::log10p1(x, c); });
+    visit("logp1", mpfr_unary{mpfr_log1p}, [](auto x, auto&& c) { return mp::logp1(x, c); });
     visit("sinh", mpfr_unary{mpfr_sinh}, [](auto x, auto&& c) { return mp::sinh(x, c); });
     visit("cosh", mpfr_unary{mpfr_cosh}, [](auto x, auto&& c) { return mp::cosh(x, c); });
     visit("tanh", mpfr_unary{mpfr_tanh}, [](auto x, auto&& c) { return mp::tanh(x, c); });
@@ -77,6 +94,17 @@ template <class Visit>
 void for_each_binary(Visit visit) {
     visit("pow", mpfr_binary{mpfr_pow}, [](auto x, auto y, auto&& c) { return mp::pow(x, y, c); });
     visit("atan2", mpfr_binary{mpfr_atan2}, [](auto x, auto y, auto&& c) { return mp::atan2(x, y, c); });
+    visit("atan2pi", mpfr_binary{[](mpfr_ptr result, mpfr_srcptr y, mpfr_srcptr x, mpfr_rnd_t round) {
+              return mpfr_atan2u(result, y, x, 2, round);
+          }},
+          [](auto x, auto y, auto&& c) { return mp::atan2pi(x, y, c); });
+    // IEEE 754 has NaN for every NaN operand, MPFR 1 for some.
+    visit("powr", mpfr_binary{[](mpfr_ptr result, mpfr_srcptr x, mpfr_srcptr y, mpfr_rnd_t round) {
+              if (mpfr_nan_p(x) == 0 && mpfr_nan_p(y) == 0) return mpfr_powr(result, x, y, round);
+              mpfr_set_nan(result);
+              return 0;
+          }},
+          [](auto x, auto y, auto&& c) { return mp::powr(x, y, c); });
     visit("hypot", mpfr_binary{mpfr_hypot}, [](auto x, auto y, auto&& c) { return mp::hypot(x, y, c); });
 }
 

@@ -134,33 +134,35 @@ MP_HOST_DEVICE constexpr storage_of<Format> atan_bits(storage_of<Format> a, Cont
     return round_inexact<Format>(angle, context);
 }
 
+/// The angle of (x, y), neither of which is NaN, in radians.
+template <class Format, context Context = const projection&>
+MP_HOST_DEVICE constexpr storage_of<Format> radians_of_point(const number_parts& y, const number_parts& x,
+                                                             Context&& context) {
+    approximation angle;
+    if (y.kind == category::zero || (x.kind == category::infinite && y.kind != category::infinite)) {
+        if (!x.negative) return pack_zero<Format>(y.negative, context);
+        angle = approximate_pi();
+    } else if (x.kind == category::zero || (y.kind == category::infinite && x.kind != category::infinite)) {
+        angle = approximate_half_pi();
+    } else if (y.kind == category::infinite) {
+        constexpr approximation three_quarters_pi{false, -62, 0x96cbe3f9990e91a7};
+        angle = x.negative ? three_quarters_pi : approximate_half_pi().scaled(-1);
+    } else {
+        angle = first_quadrant_angle(approximate(y.value).magnitude(), approximate(x.value).magnitude());
+        if (x.negative) angle = approximate_pi() - angle;
+    }
+    angle.negative = y.negative;
+    return round_inexact<Format>(angle, context);
+}
+
 template <class Format, context Context = const projection&>
 MP_HOST_DEVICE constexpr storage_of<Format> atan2_bits(storage_of<Format> a, storage_of<Format> b,
                                                        Context&& context) {
     a = operand<Format>(a, context);
     b = operand<Format>(b, context);
-    const category kind_y = categorize<Format>(a);
-    const category kind_x = categorize<Format>(b);
-    if (kind_y == category::nan || kind_x == category::nan) return propagate_nan<Format>(a, b, context);
-    const bool negative = is_negative<Format>(a);
-    const bool left = is_negative<Format>(b);
-    approximation angle;
-    if (kind_y == category::zero || (kind_x == category::infinite && kind_y != category::infinite)) {
-        if (!left) return pack_zero<Format>(negative, context);
-        angle = approximate_pi();
-    } else if (kind_x == category::zero || (kind_y == category::infinite && kind_x != category::infinite)) {
-        angle = approximate_half_pi();
-    } else if (kind_y == category::infinite) {
-        constexpr approximation three_quarters_pi{false, -62, 0x96cbe3f9990e91a7};
-        angle = left ? three_quarters_pi : approximate_half_pi().scaled(-1);
-    } else {
-        const approximation y = approximate(unpack<Format>(a)).magnitude();
-        const approximation x = approximate(unpack<Format>(b)).magnitude();
-        angle = first_quadrant_angle(y, x);
-        if (left) angle = approximate_pi() - angle;
-    }
-    angle.negative = negative;
-    return round_inexact<Format>(angle, context);
+    if (categorize<Format>(a) == category::nan || categorize<Format>(b) == category::nan)
+        return propagate_nan<Format>(a, b, context);
+    return radians_of_point<Format>(parts_of_code<Format>(a), parts_of_code<Format>(b), context);
 }
 
 }}  // namespace mp::detail

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// pow, cbrt, rsqrt and hypot.
+/// pow, cbrt, rsqrt and hypot of two; more_powers.hpp has C23's other ones.
 ///
 /// Roots and hypotenuses are algebraic: they are either exact, or farther from all numbers and midpoints of
 /// the format than the error of the evaluation. For pow all exact cases are found by looking at the odd part
@@ -30,12 +30,13 @@ MP_HOST_DEVICE constexpr exact_value exact_power(const exact_value& base, const 
         if (scale < 0) return none;
         // |power| >= 1: what does not fit into 20 bits is beyond every format.
         const std::uint64_t magnitude =
-            static_cast<std::uint64_t>(power < 0 ? -power : power) * y.significand;
-        const bool large = scale > 20 || (magnitude >> 20) != 0 || ((magnitude << scale) >> 20) != 0;
+            static_cast<std::uint64_t>(power < 0 ? -power : power) * (y.significand & ((1U << 20) - 1));
+        const bool large = scale > 20 || (y.significand >> 20) != 0 || (magnitude >> 20) != 0 ||
+                           ((magnitude << scale) >> 20) != 0;
         const int size = large ? 1 << 20 : static_cast<int>(magnitude << scale);
         return {false, (power < 0) != y.negative ? -size : size, 1};
     }
-    if (y.negative || y.exponent < -4 || y.exponent > 5) return none;
+    if (y.negative || y.exponent < -5 || y.exponent > 5) return none;
     for (int i = y.exponent; i < 0; ++i) {
         const int shift = leading_zeros(x.significand) & ~1;
         const std::uint64_t root =
@@ -47,8 +48,9 @@ MP_HOST_DEVICE constexpr exact_value exact_power(const exact_value& base, const 
     if (count > 26) return none;  // 3^26 has more than 40 bits
     std::uint64_t product = 1;
     for (std::uint64_t i = 0; i < count; ++i) {
-        product *= x.significand;
-        if (product >> 40 != 0) return none;
+        const uint128 next = static_cast<uint128>(product) * x.significand;
+        if (next >> 40 != 0) return none;
+        product = static_cast<std::uint64_t>(next);
     }
     return {false, x.exponent * static_cast<int>(count), product};
 }
@@ -74,51 +76,58 @@ MP_HOST_DEVICE constexpr int parity(const exact_value& y) {
     return shortened.exponent > 0 ? 0 : shortened.exponent == 0 ? 1 : -1;
 }
 
-/// Whether a code is that of 1 or -1.
-template <class Format>
-MP_HOST_DEVICE constexpr bool is_unit(storage_of<Format> bits) {
-    if (categorize<Format>(bits) != category::finite) return false;
-    const exact_value x = without_trailing_zeros(unpack<Format>(bits));
-    return x.significand == 1 && x.exponent == 0;
+/// Whether a value is 1 or -1.
+MP_HOST_DEVICE constexpr bool is_unit(const number_parts& x) {
+    if (x.kind != category::finite) return false;
+    const exact_value shortened = without_trailing_zeros(x.value);
+    return shortened.significand == 1 && shortened.exponent == 0;
 }
 
-/// The special cases are those of IEEE 754-2019, 9.2.1.
+/// Whether a power is one whatever the other operand is, NaN included.
+MP_HOST_DEVICE constexpr bool power_is_one(const number_parts& x, const number_parts& y) {
+    return y.kind == category::zero || (is_unit(x) && !x.negative);
+}
+
+/// x^y of values of which neither is NaN, and power_is_one() is false. Special cases: IEEE 754-2019, 9.2.1.
+template <class Format, context Context = const projection&>
+MP_HOST_DEVICE constexpr storage_of<Format> power_of_parts(const number_parts& a, const number_parts& b,
+                                                           Context&& context) {
+    const bool unit = is_unit(a);
+    if (b.kind == category::infinite) {
+        if (unit) return round_exact<Format>(false, 1, 0, context);
+        const bool large =
+            a.kind == category::infinite || (a.kind == category::finite && approximate(a.value).top() >= 0);
+        return large != b.negative ? pack_infinity<Format>(false, context)
+                                   : pack_zero<Format>(false, context);
+    }
+    const int odd = parity(b.value);
+    const bool negative = a.negative && odd == 1;
+    if (a.kind == category::zero) {
+        return b.negative ? pole<Format>(negative, context) : pack_zero<Format>(negative, context);
+    }
+    if (a.kind == category::infinite) {
+        return b.negative ? pack_zero<Format>(negative, context) : pack_infinity<Format>(negative, context);
+    }
+    if (a.negative && odd < 0) return invalid_operation<Format>(context);
+    if (unit) return round_exact<Format>(negative, 1, 0, context);
+    exact_value x = a.value;
+    x.negative = false;
+    exact_value result = power_of(x, b.value);
+    result.negative = negative;
+    return round_and_pack<Format>(result, context);
+}
+
 template <class Format, context Context = const projection&>
 MP_HOST_DEVICE constexpr storage_of<Format> pow_bits(storage_of<Format> a, storage_of<Format> b,
                                                      Context&& context) {
     a = operand<Format>(a, context);
     b = operand<Format>(b, context);
-    const category kind_x = categorize<Format>(a);
-    const category kind_y = categorize<Format>(b);
-    const bool negative_x = is_negative<Format>(a);
-    const bool negative_y = is_negative<Format>(b);
-    const bool unit = is_unit<Format>(a);
     if (is_signaling<Format>(a) || is_signaling<Format>(b)) return propagate_nan<Format>(a, b, context);
-    if (kind_y == category::zero || (unit && !negative_x)) return round_exact<Format>(false, 1, 0, context);
-    if (kind_x == category::nan || kind_y == category::nan) return propagate_nan<Format>(a, b, context);
-    if (kind_y == category::infinite) {
-        if (unit) return round_exact<Format>(false, 1, 0, context);
-        const bool large = kind_x == category::infinite ||
-                           (kind_x == category::finite && approximate(unpack<Format>(a)).top() >= 0);
-        return large != negative_y ? pack_infinity<Format>(false, context)
-                                   : pack_zero<Format>(false, context);
-    }
-    const exact_value y = unpack<Format>(b);
-    const int odd = parity(y);
-    const bool negative = negative_x && odd == 1;
-    if (kind_x == category::zero) {
-        return negative_y ? pole<Format>(negative, context) : pack_zero<Format>(negative, context);
-    }
-    if (kind_x == category::infinite) {
-        return negative_y ? pack_zero<Format>(negative, context) : pack_infinity<Format>(negative, context);
-    }
-    if (negative_x && odd < 0) return invalid_operation<Format>(context);
-    if (unit) return round_exact<Format>(negative, 1, 0, context);
-    exact_value x = unpack<Format>(a);
-    x.negative = false;
-    exact_value result = power_of(x, y);
-    result.negative = negative;
-    return round_and_pack<Format>(result, context);
+    const number_parts x = parts_of_code<Format>(a);
+    const number_parts y = parts_of_code<Format>(b);
+    if (power_is_one(x, y)) return round_exact<Format>(false, 1, 0, context);
+    if (x.kind == category::nan || y.kind == category::nan) return propagate_nan<Format>(a, b, context);
+    return power_of_parts<Format>(x, y, context);
 }
 
 /// The cube root of x = m 2^(3k) with m in [1, 8). A number or midpoint b differs from an inexact root by
@@ -174,18 +183,25 @@ MP_HOST_DEVICE constexpr storage_of<Format> rsqrt_bits(storage_of<Format> a, Con
     return round_and_pack<Format>(rsqrt_of(unpack<Format>(a)), context);
 }
 
-/// sqrt(x^2 + y^2): the sum has 126 bits, what does not fit is sticky, and so is the rest of the root.
-MP_HOST_DEVICE constexpr exact_value hypot_of(const exact_value& x, const exact_value& y) {
-    const exact_number<uint128> x_squared{false, 2 * x.exponent, x.significand * x.significand};
-    const exact_number<uint128> y_squared{false, 2 * y.exponent, y.significand * y.significand};
-    exact_number<uint128> sum = add_exact(x_squared, y_squared);
-    const int free = leading_zeros(sum.significand);  // 1 or 2
+/// x^2 of a significand of up to 64 bits.
+MP_HOST_DEVICE constexpr exact_number<uint128> square_of(const exact_value& x) {
+    return {false, 2 * x.exponent, static_cast<uint128>(x.significand) * x.significand};
+}
+
+/// The root of a sum of squares: the sum has 126 bits, what does not fit is sticky, and so is the rest of the root.
+MP_HOST_DEVICE constexpr exact_value root_of_sum(exact_number<uint128> sum) {
+    const int free = leading_zeros(sum.significand);
     const int shift = (sum.exponent - free) % 2 == 0 ? free : free - 1;
     sum.significand <<= shift;
     sum.exponent -= shift;
     const std::uint64_t root = square_root(sum.significand);
     const bool exact = static_cast<uint128>(root) * root == sum.significand && !sum.sticky;
     return {false, sum.exponent / 2, root, !exact};
+}
+
+/// sqrt(x^2 + y^2) of significands of up to 53 bits.
+MP_HOST_DEVICE constexpr exact_value hypot_of(const exact_value& x, const exact_value& y) {
+    return root_of_sum(add_exact(square_of(x), square_of(y)));
 }
 
 template <class Format, context Context = const projection&>

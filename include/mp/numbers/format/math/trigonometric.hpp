@@ -286,4 +286,12 @@ template <class Format, detail::context Context = const projection&>
             x.bits()));
 }
 
+/// sin(x) and cos(x) at once.
+template <class Format, detail::context Context = const projection&>
+MP_HOST_DEVICE constexpr void sincos(basic_float<Format> x, basic_float<Format>* sine,
+                                     basic_float<Format>* cosine, Context&& context = projection{}) noexcept {
+    *sine = sin(x, context);
+    *cosine = cos(x, context);
+}
+
 }}  // namespace mp
