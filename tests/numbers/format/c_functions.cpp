@@ -63,6 +63,11 @@ static_assert(!has_power<mp::half, double> && !has_power<double, mp::half> && ha
 static_assert(!has_power<mp::half, mp::bfloat16> && !has_maximum<mp::half, mp::bfloat16>);
 static_assert(!has_bessel<mp::half> && has_bessel<double>);
 
+template <class A, class B>
+concept has_common_branch = requires(bool condition, A a, B b) { condition ? a : b; };
+static_assert(!has_common_branch<mp::half, bool> && !has_common_branch<bool, mp::bfloat16>);
+static_assert(!std::is_convertible_v<mp::half, bool> && std::is_constructible_v<bool, mp::half>);
+
 static_assert(std::is_same_v<std::common_type_t<mp::half, int>, mp::half>);
 static_assert(std::is_same_v<std::common_type_t<long, mp::half>, mp::half>);
 static_assert(std::is_same_v<std::common_type_t<mp::half, bool>, mp::half>);
