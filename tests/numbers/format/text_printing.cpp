@@ -260,6 +260,24 @@ TEST_CASE("streams print the shortest text by default and obey the usual manipul
           "0X1.998P-4");
     CHECK(print([](std::ostream& s) { s << std::internal << std::setw(7) << std::setfill('0'); },
                 mp::half(-1.5f)) == "-0001.5");
+    for (const float x : {-1.5F, 1.5F, 0.0F, -std::numeric_limits<float>::infinity()}) {
+        const auto padded = [](std::ostream& s) {
+            s << std::internal << std::hexfloat << std::setw(16) << std::setfill('*');
+        };
+        std::ostringstream as_float;
+        padded(as_float);
+        as_float << x;
+        CHECK(print(padded, mp::half(x)) == as_float.str());
+        as_float.str("");
+        padded(as_float);
+        as_float << std::showpos << x;
+        CHECK(print(
+                  [&](std::ostream& s) {
+                      padded(s);
+                      s << std::showpos;
+                  },
+                  mp::half(x)) == as_float.str());
+    }
     CHECK(print([](std::ostream& s) { s << std::showpoint; }, mp::half(1.5f)) == "1.50000");
     CHECK(print([](std::ostream& s) { s << std::scientific << std::uppercase << std::setprecision(2); },
                 mp::half(0.1f)) == "1.00E-01");

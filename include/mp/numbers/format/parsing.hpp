@@ -239,4 +239,19 @@ MP_HOST_DEVICE constexpr read_code<Format> pack_parsed(const parsed_number& x, C
     }
 }
 
+/// What a stream stores for a text, and whether that is no failure: the largest number for one too large, zero for one too
+/// small, which is none, and zero for what is no number.
+template <class Format>
+constexpr read_code<Format> code_of_extracted(const parsed_number& x) {
+    if (x.length == 0) return {pack_zero<Format>(false, projection{}), false};
+    const read_code<Format> code = pack_parsed<Format>(x, projection{});
+    if (code.in_range) return code;
+    if (x.kind == category::nan) return {pack_zero<Format>(false, projection{}), false};
+    const auto nearest = pack_parsed<Format>(x, projection{.saturate = saturation::finite}).bits;
+    const bool below_all = !layout_of<Format>::is_signed && x.negative;
+    const bool too_small =
+        x.kind == category::finite && !below_all && categorize<Format>(nearest) == category::zero;
+    return {nearest, too_small};
+}
+
 }}  // namespace mp::detail

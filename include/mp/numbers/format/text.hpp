@@ -226,6 +226,8 @@ std::basic_ostream<Character, Traits>& operator<<(std::basic_ostream<Character, 
     };
     if (place != base::left && place != base::internal) pad();
     if (sign != '\0') sink.put(sign);
+    // As the standard has it: behind a sign, or else behind "0x".
+    if (place == base::internal && sign != '\0') pad();
     if (prefix) {
         sink.put('0');
         sink.put((stream.flags() & base::uppercase) != typename base::fmtflags{} ? 'X' : 'x');
@@ -241,11 +243,12 @@ std::basic_ostream<Character, Traits>& operator<<(std::basic_ostream<Character, 
 /// Reads a number after white space, as operator>> of float does in the C locale: it takes the characters
 /// that can belong to a number and leaves the first one that cannot. "3.5kg" gives 3.5 and leaves "kg";
 /// "1.5.5" gives 1.5 and leaves ".5"; "1e" is taken and is no number. A number of any length is read as a
-/// whole, in bounded memory, and its digits are rounded once. Differences from float:
+/// whole, in bounded memory, and its digits are rounded once. As with float, a text that is no number sets failbit and
+/// makes `x` zero; one too large sets failbit and makes `x` the largest number of its sign; one too small makes `x` zero
+/// and is no failure. Differences from float:
 ///
 /// - inf, infinity and nan are read, in any case, because operator<< writes them;
-/// - a text that is no number, or one out of range (see from_chars; what is too small is, too), sets failbit
-///   and leaves `x` as it was;
+/// - a NaN or infinity that the format does not have is out of range;
 /// - no separators of thousands and no decimal point of the stream's locale. (White space is the locale's.)
 ///
 /// Hexadecimal numbers are not read: "0x1p3" gives 0 and leaves "x1p3".
@@ -273,13 +276,9 @@ std::basic_istream<Character, Traits>& operator>>(std::basic_istream<Character, 
     state = detail::extract(stream, number);
 #endif
     const detail::parsed_number read = number.result();
-    detail::read_code<Format> code{{}, false};
-    if (read.length != 0) code = detail::pack_parsed<Format>(read, projection{});
-    if (code.in_range) {
-        x = basic_float<Format>::from_bits(code.bits);
-    } else {
-        state |= base::failbit;
-    }
+    const detail::read_code<Format> code = detail::code_of_extracted<Format>(read);
+    x = basic_float<Format>::from_bits(code.bits);
+    if (!code.in_range) state |= base::failbit;
     stream.setstate(state);
     return stream;
 }
