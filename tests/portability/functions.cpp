@@ -2,6 +2,8 @@
 // Mathematical functions of numbers.
 #include <mp/math.hpp>
 
+#include <iterator>
+
 #include "formats.hpp"
 
 namespace portability {
@@ -49,19 +51,60 @@ void add_functions(report& to, const std::string& format, std::size_t count) {
     MP_ADD_FUNCTION(erfc);
     MP_ADD_FUNCTION(lgamma);
     MP_ADD_FUNCTION(tgamma);
+    MP_ADD_FUNCTION(asinpi);
+    MP_ADD_FUNCTION(acospi);
+    MP_ADD_FUNCTION(atanpi);
+    MP_ADD_FUNCTION(exp2m1);
+    MP_ADD_FUNCTION(exp10m1);
+    MP_ADD_FUNCTION(log2p1);
+    MP_ADD_FUNCTION(log10p1);
 #undef MP_ADD_FUNCTION
     const std::vector<T> few = codes<T>(50);
-    checksum sums[3];
+    const std::vector<float> floats = hard_floats(few.size(), 61);
+    generator random(62);
+    checksum sums[10];
     for (const T x : few) {
         for (const T y : few) {
             sums[0].add(mp::pow(x, y));
             sums[1].add(mp::atan2(x, y));
             sums[2].add(mp::hypot(x, y));
+            sums[3].add(mp::atan2pi(x, y));
+            sums[4].add(mp::powr(x, y));
+            sums[5].add(mp::hypot(x, y, few[7]));
+            sums[5].add(mp::lerp(x, y, few[7]));
+            sums[5].add(mp::midpoint(x, y));
+            int bits = 0;
+            sums[6].add(mp::remquo(x, y, &bits));
+            sums[6].add(bits);
+            sums[6].add(mp::fdim(x, y));
+            sums[6].add(mp::fmaximum_mag_num(x, y));
+        }
+        for (const int n : {-2000, -7, -1, 0, 2, 3, 12, 100000}) {
+            sums[7].add(mp::pown(x, n));
+            sums[7].add(mp::rootn(x, n));
+            sums[7].add(mp::compoundn(x, n));
+            sums[8].add(mp::fromfp(x, mp::rounding::nearest_away, 9));
+            sums[8].add(mp::llround(x));
+        }
+        for (const float y : floats) {
+            // A double of 53 bits of 2^-30 to 2^33, by its bits.
+            const auto exponent = std::uint64_t{1023 - 30} + random.next() % 64;
+            const auto wide = std::bit_cast<double>(exponent << 52 | random.next() >> 12);
+            sums[9].add(mp::pow(x, y));
+            sums[9].add(mp::atan2(y, x));
+            sums[9].add(mp::hypot(x, wide));
+            sums[9].add(mp::fmod(wide, x));
+            sums[9].add(mp::fmax(x, y));
+            sums[9].add(mp::nextafter(y, x));
+            sums[9].add(mp::fma(x, y, x));
         }
     }
     to.add(format + ".pow", sums[0]);
     to.add(format + ".atan2", sums[1]);
     to.add(format + ".hypot", sums[2]);
+    const char* const more[] = {"atan2pi",        "powr",        "three_operands", "differences",
+                                "integer_powers", "to_integers", "beside_floats"};
+    for (std::size_t i = 0; i < std::size(more); ++i) to.add(format + "." + more[i], sums[i + 3]);
 }
 
 }  // namespace

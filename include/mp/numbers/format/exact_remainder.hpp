@@ -36,7 +36,7 @@ MP_HOST_DEVICE constexpr exact_remainder remainder_of(const exact_value& x, cons
         const int step = steps < most ? steps : most;
         rest <<= step;
         count = (count << step) + static_cast<std::uint64_t>(rest / divisor);
-        rest %= divisor;
+        rest = rest % divisor;
         steps -= step;
     }
     const int exponent = x.exponent < y.exponent ? x.exponent : y.exponent;

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// Atomic addition to numbers of the library. std::atomic<mp::half> has load, store, exchange and compare_exchange, as for
+/// every trivially copyable type, but fetch_add for built-in types only.
+///
+///     mp::half sum{0};
+///     mp::atomic_fetch_add(sum, mp::half{1});           // by many threads
+///     std::atomic<mp::half> counter{mp::half{0}};
+///     mp::atomic_fetch_add(counter, mp::half{1});
+#pragma once
+
+#include <mp/numbers/format/operations.hpp>
+
+#include <atomic>
+
+namespace mp { inline namespace MP_ISA_NAMESPACE {
+
+/// Adds y to x atomically, rounded to nearest even, and returns what x was before. The sum of several additions
+/// depends on their order. Safe for any number of threads, as long as all of them access x by atomic operations; x has
+/// the alignment of its type, which is enough (std::atomic_ref).
+template <reduced T>
+T atomic_fetch_add(T& x, T y, std::memory_order order = std::memory_order_seq_cst) noexcept {
+    const std::atomic_ref<T> shared(x);
+    T before = shared.load(std::memory_order_relaxed);
+    while (!shared.compare_exchange_weak(before, before + y, order, std::memory_order_relaxed)) {
+    }
+    return before;
+}
+template <reduced T>
+T atomic_fetch_add(std::atomic<T>& x, T y, std::memory_order order = std::memory_order_seq_cst) noexcept {
+    T before = x.load(std::memory_order_relaxed);
+    while (!x.compare_exchange_weak(before, before + y, order, std::memory_order_relaxed)) {
+    }
+    return before;
+}
+
+}}  // namespace mp
