@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// Atomic addition to numbers of the library. std::atomic<mp::half> has load, store, exchange and compare_exchange, as for
-/// every trivially copyable type, but fetch_add for built-in types only.
+/// Atomic addition to numbers of the library. std::atomic<mp::half> has load, store, exchange and
+/// compare_exchange, as for every trivially copyable type, but fetch_add for built-in types only.
 ///
 ///     mp::half sum{0};
 ///     mp::atomic_fetch_add(sum, mp::half{1});           // by many threads
@@ -15,9 +15,9 @@
 
 namespace mp { inline namespace MP_ISA_NAMESPACE {
 
-/// Adds y to x atomically, rounded to nearest even, and returns what x was before. The sum of several additions
-/// depends on their order. Safe for any number of threads, as long as all of them access x by atomic operations; x has
-/// the alignment of its type, which is enough (std::atomic_ref).
+/// Adds y to x atomically, rounded to nearest even, and returns what x was before. The sum of several
+/// additions depends on their order. Safe for any number of threads, as long as all of them access x by
+/// atomic operations; x has the alignment of its type, which is enough (std::atomic_ref).
 template <reduced T>
 T atomic_fetch_add(T& x, T y, std::memory_order order = std::memory_order_seq_cst) noexcept {
     const std::atomic_ref<T> shared(x);

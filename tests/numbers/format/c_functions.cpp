@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// C23's functions on the numbers themselves: integers of a width, payloads, classification, neighbours, differences,
-// types that functions and std::common_type give; and that no call reaches the functions of double.
+// C23's functions on the numbers themselves: integers of a width, payloads, classification, neighbours,
+// differences, types that functions and std::common_type give; and that no call reaches the functions of
+// double.
 #include <mp/bfloat16.hpp>
 #include <mp/float8.hpp>
 #include <mp/half.hpp>

@@ -169,8 +169,8 @@ template <class Format, detail::context Context = const projection&>
     return value::from_bits(detail::round_and_pack<Format>(sum, context));
 }
 
-/// a + t (b - a), rounded once: a at t = 0, b at t = 1, monotonic in t. Infinities and NaN as the operations of the
-/// format have them.
+/// a + t (b - a), rounded once: a at t = 0, b at t = 1, monotonic in t. Infinities and NaN as the operations
+/// of the format have them.
 template <class Format, detail::context Context = const projection&>
 [[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> lerp(basic_float<Format> a, basic_float<Format> b,
                                                                 basic_float<Format> t,

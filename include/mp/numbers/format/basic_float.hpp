@@ -159,8 +159,8 @@ public:
     constexpr operator Integer() const = delete;  // mp: write static_cast<int>(h), or mp::round_to_integer
     template <std::same_as<bool> Bool, class Advice = detail::advice_for_bool<Bool, converts_silently>>
     constexpr operator Bool() const = delete;  // mp: compare with zero, or write static_cast<bool>(h)
-    /// Whether this is not zero; NaN is not zero. Conditions take a number by themselves, `if (h)`; bool x = h would, by
-    /// way of float, and so would `c ? h : false`, so these do not compile.
+    /// Whether this is not zero; NaN is not zero. Conditions take a number by themselves, `if (h)`; bool x =
+    /// h would, by way of float, and so would `c ? h : false`, so these do not compile.
     MP_HOST_DEVICE MP_ALWAYS_INLINE explicit constexpr operator bool() const noexcept {
         return detail::categorize<Format>(bits()) != detail::category::zero;
     }

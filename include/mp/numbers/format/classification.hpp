@@ -53,8 +53,8 @@ template <number T>
     return isnan(a) || isnan(b);
 }
 
-/// C23's names, in parentheses because C libraries have macros of these names. (Theirs for issubnormal calls fpclassify,
-/// which comes with <mp/math.hpp>.)
+/// C23's names, in parentheses because C libraries have macros of these names. (Theirs for issubnormal calls
+/// fpclassify, which comes with <mp/math.hpp>.)
 template <reduced T>
 [[nodiscard]] MP_HOST_DEVICE constexpr bool(iszero)(T x) noexcept {
     return is_zero(x);

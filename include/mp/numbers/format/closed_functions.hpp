@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// The names of C's mathematical functions, closed for the numbers of the library: what no overload of the library takes
-/// does not compile. Without them a call such as fmax(h, 0) finds C's functions of double, by the conversion to float.
+/// The names of C's mathematical functions, closed for the numbers of the library: what no overload of the
+/// library takes does not compile. Without them a call such as fmax(h, 0) finds C's functions of double, by
+/// the conversion to float.
 ///
-/// A deleted template of any arguments, one of which is a number, is less specialised than all others of its name.
+/// A deleted template of any arguments, one of which is a number, is less specialised than all others of its
+/// name.
 #pragma once
 
 #include <mp/numbers/format/basic_float.hpp>
@@ -13,8 +15,8 @@ namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 template <class T>
 inline constexpr bool is_number_argument = is_basic_float<std::remove_cvref_t<std::remove_pointer_t<T>>>;
 
-// What the compiler's message says of a call that does not compile. Functions of <mp/math.hpp> take numbers of one format,
-// and beside them integers and floats; double only where the exact result can be rounded.
+// What the compiler's message says of a call that does not compile. Functions of <mp/math.hpp> take numbers
+// of one format, and beside them integers and floats; double only where the exact result can be rounded.
 struct include_mp_math_hpp_and_convert_operands_to_one_format_or_all_to_float;
 struct convert_operands_to_one_format_or_all_to_float;
 struct mp_has_no_such_function_convert_the_number_to_float_or_double;

@@ -18,9 +18,9 @@ struct exact_remainder {
 
 /// x - n y for x and y of any sign. Word has twice the bits of the significands.
 ///
-/// Where x has the larger exponent, its significand is shifted up to y's exponent by half a word at a time, and what
-/// y goes into is taken away after each step; quotients of earlier steps are shifted along, modulo 2^64. Where y is
-/// more than twice as large as x, x is less than half of y.
+/// Where x has the larger exponent, its significand is shifted up to y's exponent by half a word at a time,
+/// and what y goes into is taken away after each step; quotients of earlier steps are shifted along, modulo
+/// 2^64. Where y is more than twice as large as x, x is less than half of y.
 template <class Word>
 MP_HOST_DEVICE constexpr exact_remainder remainder_of(const exact_value& x, const exact_value& y,
                                                       quotient kind) {

@@ -7,8 +7,8 @@
 
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
-/// A sum with room for a carry again: add_exact() takes numbers with two free bits. A tail, or a bit that is shifted
-/// out, is left as a last bit of one.
+/// A sum with room for a carry again: add_exact() takes numbers with two free bits. A tail, or a bit that is
+/// shifted out, is left as a last bit of one.
 MP_HOST_DEVICE constexpr exact_number<uint128> with_room(exact_number<uint128> x) {
     const uint128 lost = (x.significand & 1) | (x.sticky ? 1 : 0);
     if (leading_zeros(x.significand) < 2) {
@@ -20,12 +20,12 @@ MP_HOST_DEVICE constexpr exact_number<uint128> with_room(exact_number<uint128> x
     return x;
 }
 
-/// a + b + c of significands of up to 64 bits, of which any may be zero; the significand of the result is zero when
-/// the sum is.
+/// a + b + c of significands of up to 64 bits, of which any may be zero; the significand of the result is
+/// zero when the sum is.
 ///
 /// Where the two terms of the largest exponents are close, their sum is exact, and the third one is added as
-/// add_exact() adds. Where they are far apart, they cannot cancel, and the smaller two are added first: if that sum
-/// has a tail, a bit at its end stands for it, which ends far below the largest term.
+/// add_exact() adds. Where they are far apart, they cannot cancel, and the smaller two are added first: if
+/// that sum has a tail, a bit at its end stands for it, which ends far below the largest term.
 MP_HOST_DEVICE constexpr exact_number<uint128> sum_of_three(exact_number<uint128> a, exact_number<uint128> b,
                                                             exact_number<uint128> c) {
     const auto order = [](exact_number<uint128>& x, exact_number<uint128>& y) {

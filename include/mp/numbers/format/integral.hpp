@@ -134,8 +134,8 @@ template <class Format>
 
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
-/// x rounded to an integer of `width` bits, two's complement or unsigned; invalid beyond. With `report_inexact` the
-/// change of x is inexact.
+/// x rounded to an integer of `width` bits, two's complement or unsigned; invalid beyond. With
+/// `report_inexact` the change of x is inexact.
 template <class Format, context Context = const projection&>
 MP_HOST_DEVICE constexpr basic_float<Format> to_integer_of_width(basic_float<Format> x, rounding direction,
                                                                  unsigned width, bool is_signed,
@@ -172,9 +172,10 @@ MP_HOST_DEVICE constexpr basic_float<Format> to_integer_of_width(basic_float<For
 
 namespace mp { inline namespace MP_ISA_NAMESPACE {
 
-/// x rounded in the direction to an integer of `width` bits, as a number of the format: fromfp to a signed integer,
-/// ufromfp to an unsigned one, those with x raising inexact where that changes x. NaN and invalid where the integer
-/// does not fit, and for a width of zero. (The direction is an mp::rounding in place of C23's macros.)
+/// x rounded in the direction to an integer of `width` bits, as a number of the format: fromfp to a signed
+/// integer, ufromfp to an unsigned one, those with x raising inexact where that changes x. NaN and invalid
+/// where the integer does not fit, and for a width of zero. (The direction is an mp::rounding in place of
+/// C23's macros.)
 template <class Format, detail::context Context = const projection&>
 [[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> fromfp(basic_float<Format> x, rounding direction,
                                                                   unsigned width,

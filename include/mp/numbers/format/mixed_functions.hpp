@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// Functions of <cmath> for a number beside a built-in type, in either order: the result for the exact values of both,
-/// rounded once to the format of the number, to nearest even.
+/// Functions of <cmath> for a number beside a built-in type, in either order: the result for the exact values
+/// of both, rounded once to the format of the number, to nearest even.
 ///
 /// Built-in types are those of compound assignment: float, double, bool, integers of up to 64 bits, unscoped
-/// enumerations, and floating-point types of 16 bits. An operand that is a number of the format takes the function of
-/// the format; everything else is in integers.
+/// enumerations, and floating-point types of 16 bits. An operand that is a number of the format takes the
+/// function of the format; everything else is in integers.
 #pragma once
 
 #include <mp/numbers/format/arithmetic.hpp>
@@ -68,8 +68,8 @@ MP_HOST_DEVICE constexpr converted_operand<Format> converted(X x) noexcept {
     }
 }
 
-/// function(numbers...) if all operands are numbers of the format, or NaN, whose payload counts; else exact(values...),
-/// which gives a code.
+/// function(numbers...) if all operands are numbers of the format, or NaN, whose payload counts; else
+/// exact(values...), which gives a code.
 MP_ANY_EXECUTION_SPACE
 template <class Function, class Exact, class... X>
 MP_HOST_DEVICE constexpr auto mixed_result(Function function, Exact exact, X... x) noexcept {
@@ -93,7 +93,8 @@ MP_HOST_DEVICE constexpr number_parts with_sign(number_parts x, bool negative) {
     return x;
 }
 
-/// Whether a comes before b in the order of the values, in which -0 comes before +0; by magnitude first if asked for.
+/// Whether a comes before b in the order of the values, in which -0 comes before +0; by magnitude first if
+/// asked for.
 MP_HOST_DEVICE constexpr bool comes_first(const number_parts& a, const number_parts& b, bool by_magnitude) {
     if (by_magnitude) {
         const auto order = compare_parts(with_sign(a, false), with_sign(b, false));

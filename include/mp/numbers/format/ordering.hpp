@@ -160,8 +160,8 @@ template <class Format>
     return maximum_number(a, b);
 }
 
-/// C23's names for minimum() and so on: fmaximum and fminimum propagate NaN, those with _num ignore it next to a
-/// number, those with _mag compare magnitudes.
+/// C23's names for minimum() and so on: fmaximum and fminimum propagate NaN, those with _num ignore it next
+/// to a number, those with _mag compare magnitudes.
 template <class Format, detail::context Context = const projection&>
 [[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> fmaximum(
     basic_float<Format> a, basic_float<Format> b, Context&& context = projection{}) noexcept {

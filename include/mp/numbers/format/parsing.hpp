@@ -239,8 +239,8 @@ MP_HOST_DEVICE constexpr read_code<Format> pack_parsed(const parsed_number& x, C
     }
 }
 
-/// What a stream stores for a text, and whether that is no failure: the largest number for one too large, zero for one too
-/// small, which is none, and zero for what is no number.
+/// What a stream stores for a text, and whether that is no failure: the largest number for one too large,
+/// zero for one too small, which is none, and zero for what is no number.
 template <class Format>
 constexpr read_code<Format> code_of_extracted(const parsed_number& x) {
     if (x.length == 0) return {pack_zero<Format>(false, projection{}), false};

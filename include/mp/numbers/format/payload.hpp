@@ -51,8 +51,8 @@ template <class Format>
     }
     return basic_float<Format>(0);
 }
-/// Makes *result the positive quiet NaN with this payload and returns 0; or makes it zero and returns 1, where the
-/// payload is no integer that fits, or the format has no NaN.
+/// Makes *result the positive quiet NaN with this payload and returns 0; or makes it zero and returns 1,
+/// where the payload is no integer that fits, or the format has no NaN.
 template <class Format>
 MP_HOST_DEVICE constexpr int setpayload(basic_float<Format>* result, basic_float<Format> payload) noexcept {
     return detail::set_payload(result, payload, false);

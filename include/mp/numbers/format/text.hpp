@@ -243,9 +243,9 @@ std::basic_ostream<Character, Traits>& operator<<(std::basic_ostream<Character, 
 /// Reads a number after white space, as operator>> of float does in the C locale: it takes the characters
 /// that can belong to a number and leaves the first one that cannot. "3.5kg" gives 3.5 and leaves "kg";
 /// "1.5.5" gives 1.5 and leaves ".5"; "1e" is taken and is no number. A number of any length is read as a
-/// whole, in bounded memory, and its digits are rounded once. As with float, a text that is no number sets failbit and
-/// makes `x` zero; one too large sets failbit and makes `x` the largest number of its sign; one too small makes `x` zero
-/// and is no failure. Differences from float:
+/// whole, in bounded memory, and its digits are rounded once. As with float, a text that is no number sets
+/// failbit and makes `x` zero; one too large sets failbit and makes `x` the largest number of its sign; one
+/// too small makes `x` zero and is no failure. Differences from float:
 ///
 /// - inf, infinity and nan are read, in any case, because operator<< writes them;
 /// - a NaN or infinity that the format does not have is out of range;

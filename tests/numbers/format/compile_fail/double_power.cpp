@@ -5,5 +5,6 @@
 
 #include <cmath>
 
-// The exact power of a double can lie too close to a midpoint to be rounded surely; C's pow would be one of doubles.
+// The exact power of a double can lie too close to a midpoint to be rounded surely; C's pow would be one of
+// doubles.
 auto power = pow(mp::half(1.5F), 0.1);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// pown, rootn and compoundn of all numbers of half and bfloat16 with many integers are correctly rounded in every
-// deterministic mode, judged by MPFR.
+// pown, rootn and compoundn of all numbers of half and bfloat16 with many integers are correctly rounded in
+// every deterministic mode, judged by MPFR.
 #include <doctest/doctest.h>
 #include <cstdint>
 

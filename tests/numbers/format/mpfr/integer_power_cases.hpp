@@ -10,7 +10,8 @@
 /// Compares functions that take an integer beside a number, and functions of three numbers, with MPFR.
 namespace integer_powers {
 
-/// Small ones of both signs, those around the sizes at which results leave the formats or approach one, the ends.
+/// Small ones of both signs, those around the sizes at which results leave the formats or approach one, the
+/// ends.
 inline constexpr long long exponents[] = {
     0,    1,     2,      3,       4,       5,       6,         7,         8,         9,           10,   11,
     12,   16,    25,     31,      32,      33,      100,       -1,        -2,        -3,          -4,   -5,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Functions of a number and an integer, hypot of three, remquo and lerp are correctly rounded in every deterministic
-// mode, and raise the right flags, judged by MPFR. exhaustive/math_integer_powers.cpp runs through all numbers.
+// Functions of a number and an integer, hypot of three, remquo and lerp are correctly rounded in every
+// deterministic mode, and raise the right flags, judged by MPFR. exhaustive/math_integer_powers.cpp runs
+// through all numbers.
 #include <doctest/doctest.h>
 #include <cstdint>
 

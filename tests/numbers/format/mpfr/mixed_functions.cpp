@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Functions of a number and a built-in type are those of the exact values of both, rounded once to nearest even,
-// judged by MPFR in both orders: numbers that the format has, neighbours of midpoints, and values far out of its range.
+// Functions of a number and a built-in type are those of the exact values of both, rounded once to nearest
+// even, judged by MPFR in both orders: numbers that the format has, neighbours of midpoints, and values far
+// out of its range.
 #include <doctest/doctest.h>
 #include <cmath>
 #include <cstdint>

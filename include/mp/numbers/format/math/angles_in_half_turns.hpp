@@ -2,17 +2,18 @@
 /// \file
 /// asinpi, acospi, atanpi and atan2pi: the inverse functions in half turns.
 ///
-/// Among the angles of points with rational slopes, and among those with rational sines, only those of the axes,
-/// and of slope one, are fractions of a turn with a power of two below the line (I. Niven, "Irrational Numbers", 1956;
-/// sine 1/2 gives thirds). These are all exact cases. Of others the ratio to pi is irrational.
+/// Among the angles of points with rational slopes, and among those with rational sines, only those of the
+/// axes, and of slope one, are fractions of a turn with a power of two below the line (I. Niven, "Irrational
+/// Numbers", 1956; sine 1/2 gives thirds). These are all exact cases. Of others the ratio to pi is
+/// irrational.
 #pragma once
 
 #include <mp/numbers/format/math/inverse_trigonometric.hpp>
 
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
-/// The angle of (x, y) in half turns, for positive x and y that differ; relative error below 2^-59. What is near a
-/// quarter turn is taken away from it, so that it stays on its side.
+/// The angle of (x, y) in half turns, for positive x and y that differ; relative error below 2^-59. What is
+/// near a quarter turn is taken away from it, so that it stays on its side.
 MP_HOST_DEVICE constexpr approximation first_quadrant_half_turns(const approximation& y,
                                                                  const approximation& x) {
     constexpr approximation inverse_pi{false, -65, 0xa2f9836e4e441529};
@@ -109,33 +110,34 @@ MP_HOST_DEVICE constexpr storage_of<Format> atan2pi_bits(storage_of<Format> a, s
 
 namespace mp { inline namespace MP_ISA_NAMESPACE {
 
-/// asin(x) / pi, in [-1/2, 1/2]; NaN beyond [-1, 1]. Correctly rounded in every mode for formats of up to 16 bits (all
-/// arguments of half, bfloat16 and the 8-bit formats checked); for wider ones the error before rounding is below 2^-55
-/// of the result.
+/// asin(x) / pi, in [-1/2, 1/2]; NaN beyond [-1, 1]. Correctly rounded in every mode for formats of up to 16
+/// bits (all arguments of half, bfloat16 and the 8-bit formats checked); for wider ones the error before
+/// rounding is below 2^-55 of the result.
 template <class Format, detail::context Context = const projection&>
 [[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> asinpi(basic_float<Format> x,
                                                                   Context&& context = projection{}) noexcept {
     return basic_float<Format>::from_bits(detail::asinpi_bits<Format>(x.bits(), context));
 }
 
-/// acos(x) / pi, in [0, 1]; NaN beyond [-1, 1]. Correctly rounded in every mode for formats of up to 16 bits (all
-/// arguments checked, as for asinpi).
+/// acos(x) / pi, in [0, 1]; NaN beyond [-1, 1]. Correctly rounded in every mode for formats of up to 16 bits
+/// (all arguments checked, as for asinpi).
 template <class Format, detail::context Context = const projection&>
 [[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> acospi(basic_float<Format> x,
                                                                   Context&& context = projection{}) noexcept {
     return basic_float<Format>::from_bits(detail::acospi_bits<Format>(x.bits(), context));
 }
 
-/// atan(x) / pi, in [-1/2, 1/2]. Correctly rounded in every mode for formats of up to 16 bits (all arguments checked,
-/// as for asinpi).
+/// atan(x) / pi, in [-1/2, 1/2]. Correctly rounded in every mode for formats of up to 16 bits (all arguments
+/// checked, as for asinpi).
 template <class Format, detail::context Context = const projection&>
 [[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> atanpi(basic_float<Format> x,
                                                                   Context&& context = projection{}) noexcept {
     return basic_float<Format>::from_bits(detail::atanpi_bits<Format>(x.bits(), context));
 }
 
-/// atan2(y, x) / pi, in [-1, 1], with the zeros and infinities of C's atan2pi. Correctly rounded in every mode for
-/// formats of up to 16 bits (random and hard pairs of half and bfloat16, and all pairs of 8-bit formats checked).
+/// atan2(y, x) / pi, in [-1, 1], with the zeros and infinities of C's atan2pi. Correctly rounded in every
+/// mode for formats of up to 16 bits (random and hard pairs of half and bfloat16, and all pairs of 8-bit
+/// formats checked).
 template <class Format, detail::context Context = const projection&>
 [[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> atan2pi(
     basic_float<Format> y, basic_float<Format> x, Context&& context = projection{}) noexcept {

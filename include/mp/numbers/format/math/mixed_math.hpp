@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// Functions of <mp/math.hpp> for a number beside a built-in type, in either order: of the exact values of both, rounded
-/// once to the format of the number, to nearest even.
+/// Functions of <mp/math.hpp> for a number beside a built-in type, in either order: of the exact values of
+/// both, rounded once to the format of the number, to nearest even.
 ///
-/// hypot is exact for operands of up to 53 bits. The others are evaluated, to 2^-50 of the result or better, and
-/// operands have up to 32 bits: float, bool, integers, enumerations and floating-point types of 16 and 32 bits. For a
-/// double that could be too little, because it can be chosen so that the exact result is closer to a midpoint than any
-/// two numbers of the format come; it does not compile. Exponents of pow are integers of up to 64 bits as well.
+/// hypot is exact for operands of up to 53 bits. The others are evaluated, to 2^-50 of the result or better,
+/// and operands have up to 32 bits: float, bool, integers, enumerations and floating-point types of 16 and 32
+/// bits. For a double that could be too little, because it can be chosen so that the exact result is closer
+/// to a midpoint than any two numbers of the format come; it does not compile. Exponents of pow are integers
+/// of up to 64 bits as well.
 #pragma once
 
 #include <mp/numbers/format/math/angles_in_half_turns.hpp>
@@ -15,8 +16,8 @@
 
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
-/// As mixed_result(), but beside a NaN an operand counts as what it is exactly: pow(1, NaN) is 1, and pow of something
-/// that becomes 1 is NaN.
+/// As mixed_result(), but beside a NaN an operand counts as what it is exactly: pow(1, NaN) is 1, and pow of
+/// something that becomes 1 is NaN.
 MP_ANY_EXECUTION_SPACE
 template <class Function, class Exact, class... X>
 MP_HOST_DEVICE constexpr auto mixed_math_result(Function function, Exact exact, X... x) noexcept {

@@ -63,8 +63,8 @@ MP_HOST_DEVICE constexpr std::uint64_t integer_root(std::uint64_t x, std::uint64
     return 0;
 }
 
-/// The n-th root of x > 0. With x = o 2^e and odd o it is rational, and then a fraction with a power of two below the
-/// line, only if n divides e and o is an n-th power; and o one for negative n.
+/// The n-th root of x > 0. With x = o 2^e and odd o it is rational, and then a fraction with a power of two
+/// below the line, only if n divides e and o is an n-th power; and o one for negative n.
 MP_HOST_DEVICE constexpr exact_value root_of(const exact_value& argument, const exact_value& n) {
     const exact_value x = without_trailing_zeros(argument);
     const exact_value degree = without_trailing_zeros(n);
@@ -145,16 +145,16 @@ MP_HOST_DEVICE constexpr storage_of<Format> hypot3_bits(storage_of<Format> a, st
 
 namespace mp { inline namespace MP_ISA_NAMESPACE {
 
-/// x^y as e^(y log x): as pow(), but NaN for negative x, and for the indeterminate 0^0, infinity^0 and 1^infinity.
-/// Correctly rounded in every mode for formats of up to 16 bits, as pow() is.
+/// x^y as e^(y log x): as pow(), but NaN for negative x, and for the indeterminate 0^0, infinity^0 and
+/// 1^infinity. Correctly rounded in every mode for formats of up to 16 bits, as pow() is.
 template <class Format, detail::context Context = const projection&>
 [[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> powr(basic_float<Format> x, basic_float<Format> y,
                                                                 Context&& context = projection{}) noexcept {
     return basic_float<Format>::from_bits(detail::powr_bits<Format>(x.bits(), y.bits(), context));
 }
 
-/// x^n for an integer n, which is exact; the special cases are those of pow(). Correctly rounded in every mode for
-/// formats of up to 16 bits (all x of half and bfloat16 with small, large and random n checked).
+/// x^n for an integer n, which is exact; the special cases are those of pow(). Correctly rounded in every
+/// mode for formats of up to 16 bits (all x of half and bfloat16 with small, large and random n checked).
 template <class Format, detail::integer Integer, detail::context Context = const projection&>
     requires(sizeof(Integer) <= 8)
 [[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> pown(basic_float<Format> x, Integer n,
@@ -162,8 +162,8 @@ template <class Format, detail::integer Integer, detail::context Context = const
     return basic_float<Format>::from_bits(detail::pown_bits<Format>(x.bits(), detail::parts_of(n), context));
 }
 
-/// The n-th root of x, x^(1/n); of negative x for odd n only; NaN for n = 0. Correctly rounded in every mode for formats
-/// of up to 16 bits (all x of half and bfloat16 with small, large and random n checked).
+/// The n-th root of x, x^(1/n); of negative x for odd n only; NaN for n = 0. Correctly rounded in every mode
+/// for formats of up to 16 bits (all x of half and bfloat16 with small, large and random n checked).
 template <class Format, detail::integer Integer, detail::context Context = const projection&>
     requires(sizeof(Integer) <= 8)
 [[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> rootn(basic_float<Format> x, Integer n,
@@ -171,8 +171,8 @@ template <class Format, detail::integer Integer, detail::context Context = const
     return basic_float<Format>::from_bits(detail::rootn_bits<Format>(x.bits(), detail::parts_of(n), context));
 }
 
-/// sqrt(x^2 + y^2 + z^2) without overflow on the way; infinite if one operand is, even beside NaN. Correctly rounded in
-/// every mode for all formats, by exact arithmetic.
+/// sqrt(x^2 + y^2 + z^2) without overflow on the way; infinite if one operand is, even beside NaN. Correctly
+/// rounded in every mode for all formats, by exact arithmetic.
 template <class Format, detail::context Context = const projection&>
 [[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> hypot(basic_float<Format> x, basic_float<Format> y,
                                                                  basic_float<Format> z,

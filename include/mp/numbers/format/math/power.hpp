@@ -188,7 +188,8 @@ MP_HOST_DEVICE constexpr exact_number<uint128> square_of(const exact_value& x) {
     return {false, 2 * x.exponent, static_cast<uint128>(x.significand) * x.significand};
 }
 
-/// The root of a sum of squares: the sum has 126 bits, what does not fit is sticky, and so is the rest of the root.
+/// The root of a sum of squares: the sum has 126 bits, what does not fit is sticky, and so is the rest of the
+/// root.
 MP_HOST_DEVICE constexpr exact_value root_of_sum(exact_number<uint128> sum) {
     const int free = leading_zeros(sum.significand);
     const int shift = (sum.exponent - free) % 2 == 0 ? free : free - 1;

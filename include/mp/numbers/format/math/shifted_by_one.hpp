@@ -2,9 +2,10 @@
 /// \file
 /// exp2m1, exp10m1, log2p1, log10p1, logp1 and compoundn: powers less one, and functions of 1 + x.
 ///
-/// Exact cases: 2^x - 1 for integers x; 10^x - 1 for integers that are not negative; log2(1 + x) where 1 + x is a power
-/// of two, log10(1 + x) where it is one of ten; (1 + x)^n, which is a fraction with a power of two below the line for
-/// positive n, where it has few enough digits to be a number or midpoint. All others are irrational or have more digits.
+/// Exact cases: 2^x - 1 for integers x; 10^x - 1 for integers that are not negative; log2(1 + x) where 1 + x
+/// is a power of two, log10(1 + x) where it is one of ten; (1 + x)^n, which is a fraction with a power of two
+/// below the line for positive n, where it has few enough digits to be a number or midpoint. All others are
+/// irrational or have more digits.
 #pragma once
 
 #include <mp/numbers/format/math/power.hpp>
@@ -53,8 +54,8 @@ MP_HOST_DEVICE constexpr approximation log2p1_of(const approximation& x) {
     return log2_of(x + approximate_one());
 }
 
-/// 1 + x for x > -1 other than zero, as an odd multiple of a power of two; a zero significand where it has more than
-/// 40 bits or so.
+/// 1 + x for x > -1 other than zero, as an odd multiple of a power of two; a zero significand where it has
+/// more than 40 bits or so.
 MP_HOST_DEVICE constexpr exact_value one_plus_exactly(const exact_value& argument) {
     const exact_value x = without_trailing_zeros(argument);
     constexpr std::uint64_t one = 1;
@@ -75,7 +76,8 @@ struct evaluate_log2p1 {
     }
 };
 
-/// 1 + x = 10^n is odd times a power of two, 5^n 2^n, of which n up to 13 has a difference from one that is a number.
+/// 1 + x = 10^n is odd times a power of two, 5^n 2^n, of which n up to 13 has a difference from one that is a
+/// number.
 struct evaluate_log10p1 {
     MP_HOST_DEVICE constexpr exact_value operator()(const exact_value& argument) const {
         const exact_value sum = one_plus_exactly(argument);
@@ -184,9 +186,9 @@ MP_HOST_DEVICE constexpr storage_of<Format> compound_bits(storage_of<Format> a, 
 
 namespace mp { inline namespace MP_ISA_NAMESPACE {
 
-/// 2^x - 1, without cancellation for small x. Correctly rounded in every mode for formats of up to 16 bits (all
-/// arguments of half, bfloat16 and the 8-bit formats checked); for wider ones the error before rounding is below 2^-55
-/// of the result.
+/// 2^x - 1, without cancellation for small x. Correctly rounded in every mode for formats of up to 16 bits
+/// (all arguments of half, bfloat16 and the 8-bit formats checked); for wider ones the error before rounding
+/// is below 2^-55 of the result.
 template <class Format, detail::context Context = const projection&>
 [[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> exp2m1(basic_float<Format> x,
                                                                   Context&& context = projection{}) noexcept {
@@ -194,7 +196,8 @@ template <class Format, detail::context Context = const projection&>
         x.bits(), [](const auto& y) { return detail::exp2m1_of(y); }, context));
 }
 
-/// 10^x - 1. Correctly rounded in every mode for formats of up to 16 bits (all arguments checked, as for exp2m1).
+/// 10^x - 1. Correctly rounded in every mode for formats of up to 16 bits (all arguments checked, as for
+/// exp2m1).
 template <class Format, detail::context Context = const projection&>
 [[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> exp10m1(
     basic_float<Format> x, Context&& context = projection{}) noexcept {
@@ -202,8 +205,8 @@ template <class Format, detail::context Context = const projection&>
         x.bits(), [](const auto& y) { return detail::exp10m1_of(y); }, context));
 }
 
-/// The logarithm of 1 + x in base two; minus infinity for -1. Correctly rounded in every mode for formats of up to 16
-/// bits (all arguments checked, as for exp2m1).
+/// The logarithm of 1 + x in base two; minus infinity for -1. Correctly rounded in every mode for formats of
+/// up to 16 bits (all arguments checked, as for exp2m1).
 template <class Format, detail::context Context = const projection&>
 [[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> log2p1(basic_float<Format> x,
                                                                   Context&& context = projection{}) noexcept {
@@ -211,8 +214,8 @@ template <class Format, detail::context Context = const projection&>
         detail::logarithm_of_one_plus_bits<Format>(x.bits(), detail::evaluate_log2p1{}, context));
 }
 
-/// The logarithm of 1 + x in base ten. Correctly rounded in every mode for formats of up to 16 bits (all arguments
-/// checked, as for exp2m1).
+/// The logarithm of 1 + x in base ten. Correctly rounded in every mode for formats of up to 16 bits (all
+/// arguments checked, as for exp2m1).
 template <class Format, detail::context Context = const projection&>
 [[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> log10p1(
     basic_float<Format> x, Context&& context = projection{}) noexcept {
@@ -227,8 +230,8 @@ template <class Format, detail::context Context = const projection&>
     return log1p(x, context);
 }
 
-/// (1 + x)^n for an integer n and x >= -1, NaN below. Correctly rounded in every mode for formats of up to 16 bits (all
-/// x of half and bfloat16 with small, large and random n checked).
+/// (1 + x)^n for an integer n and x >= -1, NaN below. Correctly rounded in every mode for formats of up to 16
+/// bits (all x of half and bfloat16 with small, large and random n checked).
 template <class Format, detail::integer Integer, detail::context Context = const projection&>
     requires(sizeof(Integer) <= 8)
 [[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> compoundn(
