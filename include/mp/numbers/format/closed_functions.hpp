@@ -23,6 +23,7 @@ struct mp_has_no_such_function_convert_the_number_to_float_or_double;
 
 }}  // namespace mp::detail
 
+#if !defined(DOXYGEN)
 namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 #define MP_CLOSED_FUNCTION(name, advice)                             \
@@ -160,3 +161,4 @@ template <class Format, class Direction, class Width>
 void ufromfpx(basic_float<Format>, Direction, Width) = delete;
 
 }}  // namespace mp
+#endif

@@ -198,7 +198,6 @@ template <class A, class B>
         [](auto x, auto y) { return fmin(x, y); },
         [](const auto& x, const auto& y) { return detail::chosen_value<format>(x, y, true, false); }, a, b);
 }
-
 MP_ANY_EXECUTION_SPACE
 template <class A, class B>
     requires detail::mixed_arguments<A, B>
@@ -208,7 +207,6 @@ template <class A, class B>
         [](auto x, auto y) { return fmax(x, y); },
         [](const auto& x, const auto& y) { return detail::chosen_value<format>(x, y, false, false); }, a, b);
 }
-
 MP_ANY_EXECUTION_SPACE
 template <class A, class B>
     requires detail::mixed_arguments<A, B>
@@ -218,7 +216,6 @@ template <class A, class B>
         [](auto x, auto y) { return fminimum(x, y); },
         [](const auto& x, const auto& y) { return detail::chosen_value<format>(x, y, true, false); }, a, b);
 }
-
 MP_ANY_EXECUTION_SPACE
 template <class A, class B>
     requires detail::mixed_arguments<A, B>
@@ -228,7 +225,6 @@ template <class A, class B>
         [](auto x, auto y) { return fmaximum(x, y); },
         [](const auto& x, const auto& y) { return detail::chosen_value<format>(x, y, false, false); }, a, b);
 }
-
 MP_ANY_EXECUTION_SPACE
 template <class A, class B>
     requires detail::mixed_arguments<A, B>
@@ -238,7 +234,6 @@ template <class A, class B>
         [](auto x, auto y) { return fminimum_num(x, y); },
         [](const auto& x, const auto& y) { return detail::chosen_value<format>(x, y, true, false); }, a, b);
 }
-
 MP_ANY_EXECUTION_SPACE
 template <class A, class B>
     requires detail::mixed_arguments<A, B>
@@ -248,7 +243,6 @@ template <class A, class B>
         [](auto x, auto y) { return fmaximum_num(x, y); },
         [](const auto& x, const auto& y) { return detail::chosen_value<format>(x, y, false, false); }, a, b);
 }
-
 MP_ANY_EXECUTION_SPACE
 template <class A, class B>
     requires detail::mixed_arguments<A, B>
@@ -258,7 +252,6 @@ template <class A, class B>
         [](auto x, auto y) { return fminimum_mag(x, y); },
         [](const auto& x, const auto& y) { return detail::chosen_value<format>(x, y, true, true); }, a, b);
 }
-
 MP_ANY_EXECUTION_SPACE
 template <class A, class B>
     requires detail::mixed_arguments<A, B>
@@ -268,7 +261,6 @@ template <class A, class B>
         [](auto x, auto y) { return fmaximum_mag(x, y); },
         [](const auto& x, const auto& y) { return detail::chosen_value<format>(x, y, false, true); }, a, b);
 }
-
 MP_ANY_EXECUTION_SPACE
 template <class A, class B>
     requires detail::mixed_arguments<A, B>
@@ -278,7 +270,6 @@ template <class A, class B>
         [](auto x, auto y) { return fminimum_mag_num(x, y); },
         [](const auto& x, const auto& y) { return detail::chosen_value<format>(x, y, true, true); }, a, b);
 }
-
 MP_ANY_EXECUTION_SPACE
 template <class A, class B>
     requires detail::mixed_arguments<A, B>
@@ -313,7 +304,6 @@ template <class A, class B>
                                 },
                                 a, b);
 }
-
 MP_ANY_EXECUTION_SPACE
 template <class A, class B>
     requires detail::mixed_arguments<A, B>
@@ -326,7 +316,6 @@ template <class A, class B>
                                 },
                                 a, b);
 }
-
 MP_ANY_EXECUTION_SPACE
 template <class A, class B>
     requires detail::mixed_arguments<A, B>
@@ -391,25 +380,21 @@ template <class A, class B>
 [[nodiscard]] MP_HOST_DEVICE constexpr bool isgreater(A a, B b) noexcept {
     return a > b;
 }
-
 template <class A, class B>
     requires(detail::is_basic_float<A> || detail::is_basic_float<B>)
 [[nodiscard]] MP_HOST_DEVICE constexpr bool isgreaterequal(A a, B b) noexcept {
     return a >= b;
 }
-
 template <class A, class B>
     requires(detail::is_basic_float<A> || detail::is_basic_float<B>)
 [[nodiscard]] MP_HOST_DEVICE constexpr bool isless(A a, B b) noexcept {
     return a < b;
 }
-
 template <class A, class B>
     requires(detail::is_basic_float<A> || detail::is_basic_float<B>)
 [[nodiscard]] MP_HOST_DEVICE constexpr bool islessequal(A a, B b) noexcept {
     return a <= b;
 }
-
 template <class A, class B>
     requires(detail::is_basic_float<A> || detail::is_basic_float<B>)
 [[nodiscard]] MP_HOST_DEVICE constexpr bool islessgreater(A a, B b) noexcept {

@@ -69,7 +69,6 @@ template <class A, class B>
                                      },
                                      a, b);
 }
-
 MP_ANY_EXECUTION_SPACE
 template <class A, class B>
     requires detail::mixed_power<A, B>
@@ -91,7 +90,6 @@ template <class A, class B>
         [](const auto& x, const auto& y) { return detail::radians_of_point<format>(x, y, projection{}); }, a,
         b);
 }
-
 MP_ANY_EXECUTION_SPACE
 template <class A, class B>
     requires detail::mixed_arguments_of_32_bits<A, B>
@@ -113,7 +111,6 @@ template <class A, class B>
         [](auto x, auto y) { return hypot(x, y); },
         [](const auto& x, const auto& y) { return detail::hypot_of_values<format>(x, y); }, a, b);
 }
-
 MP_ANY_EXECUTION_SPACE
 template <class A, class B, class C>
     requires detail::mixed_arguments_of_32_bits<A, B, C>
