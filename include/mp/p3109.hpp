@@ -31,6 +31,7 @@ struct p3109 {
     static constexpr int fraction_bits = P - 1;
     static constexpr int bias = 1 << (exponent_bits - 1);
     static constexpr bool has_infinity = Domain == domain::extended;
+    static constexpr bool follows_p3109 = true;
     static constexpr nan_encoding nans = is_signed ? nan_encoding::negative_zero : nan_encoding::all_ones;
 
 private:

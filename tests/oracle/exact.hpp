@@ -32,6 +32,8 @@ struct format {
     bool is_signed = true;
     /// Code 0 is zero, and subnormal numbers follow; otherwise all codes are normal numbers.
     bool has_zero = true;
+    /// Overflow and special cases are those of IEEE P3109.
+    bool is_p3109 = false;
 
     friend bool operator==(const format&, const format&) = default;
 };
@@ -62,7 +64,9 @@ constexpr format p3109(int bits, int precision, bool is_signed, bool extended) {
             bias,
             extended,
             is_signed ? nan_codes::negative_zero : nan_codes::all_ones,
-            is_signed};
+            is_signed,
+            true,
+            true};
 }
 
 enum class mode { nearest_even, nearest_away, toward_zero, upward, downward, to_odd };
@@ -280,7 +284,20 @@ inline bool matches(const format& f, const outcome& expected, std::uint64_t code
 
 /// What an infinity of the given sign, or an overflow, comes to; a negative value of a format without signs
 /// is one too.
-inline outcome beyond(const format& f, bool negative, bool infinite, saturate saturation) {
+inline outcome beyond(const format& f, bool negative, bool infinite, saturate saturation,
+                      mode rounding = mode::nearest_even) {
+    if (f.is_p3109) {
+        const outcome limit{false,
+                            negative && !f.is_signed ? 0 : signed_code(f, negative, max_finite_code(f))};
+        const bool has_infinity = f.has_infinity && (f.is_signed || !negative);
+        if (saturation == saturate::finite || (saturation == saturate::propagate && !infinite)) return limit;
+        if (!infinite &&
+            (rounding == mode::toward_zero || rounding == (negative ? mode::upward : mode::downward)))
+            return limit;
+        if (has_infinity) return {false, signed_code(f, negative, infinity_code(f))};
+        if (negative && !f.is_signed && saturation == saturate::none) return {true, some_nan_code(f)};
+        return limit;
+    }
     const bool saturates = saturation == saturate::finite || (saturation == saturate::propagate && !infinite);
     if (negative && !f.is_signed) {
         if (saturates || f.nans == nan_codes::none) return {false, 0};
@@ -334,13 +351,14 @@ inline outcome finish(const format& f, const exact_result& exact, mode rounding,
     const bool take_upper = takes_upper(exact, rounding);
     const std::uint64_t rounded = exact.lower + (take_upper ? 1 : 0);
     if (exact.negative && !f.is_signed && (rounded != 0 || !f.has_zero)) {
-        return beyond(f, true, false, saturation);
+        return beyond(f, true, false, saturation, rounding);
     }
     const bool overflows = take_upper && exact.lower == max_finite_code(f);
     if (!overflows) return {false, signed_code(f, exact.negative, rounded)};
     // Rounding to odd stays in range whatever the parity of the largest code.
-    if (rounding == mode::to_odd) return {false, signed_code(f, exact.negative, max_finite_code(f))};
-    return beyond(f, exact.negative, false, saturation);
+    if (rounding == mode::to_odd && !f.is_p3109)
+        return {false, signed_code(f, exact.negative, max_finite_code(f))};
+    return beyond(f, exact.negative, false, saturation, rounding);
 }
 
 /// Rounds sign * significand * 2^exponent. A zero keeps the given sign.
@@ -410,6 +428,7 @@ inline exact_result multiply(const format& f, std::uint64_t a, std::uint64_t b) 
 inline exact_result divide(const format& f, std::uint64_t a, std::uint64_t b) {
     const bool negative = is_negative(f, a) != is_negative(f, b);
     if (is_nan(f, a) || is_nan(f, b)) return exact_nan();
+    if (f.is_p3109 && is_zero(f, b)) return exact_nan();
     if (is_infinite(f, a)) return is_infinite(f, b) ? exact_nan() : exact_infinity(negative);
     if (is_infinite(f, b)) return exact_zero(negative, false);
     if (is_zero(f, b)) return is_zero(f, a) ? exact_nan() : exact_infinity(negative);

@@ -251,11 +251,10 @@ MP_HOST_DEVICE constexpr typename layout_of<Source>::storage round_magnitude(
     constexpr word bias_difference = static_cast<word>(Source::bias - Format::bias) << source::fraction_bits;
     constexpr word half_minus_one = (word{1} << (shift - 1)) - 1;
     // The code after the largest finite one, if it is not a finite one in its turn.
-    constexpr bool can_overflow = narrow::has_infinity || narrow::has_nan;
-    constexpr word beyond = word{narrow::max_finite_code} + (can_overflow ? 1 : 0);
-    constexpr word overflow = narrow::has_infinity ? word{narrow::infinity_code}
-                              : narrow::has_nan    ? word{narrow::nan_code}
-                                                   : beyond;
+    constexpr word beyond = word{narrow::max_finite_code} + (narrow::can_overflow ? 1 : 0);
+    constexpr word overflow = !narrow::can_overflow  ? beyond
+                              : narrow::has_infinity ? word{narrow::infinity_code}
+                                                     : word{narrow::nan_code};
 
     constexpr word largest = (beyond << shift) + bias_difference;
     const word last_kept = TiesTowardZero ? 0 : (magnitude >> shift) & 1;

@@ -65,12 +65,33 @@ MP_HOST_DEVICE constexpr storage_of<Format> join(bool negative, std::uint64_t co
     return static_cast<storage>(code | (negative ? layout::sign_mask : storage{0}));
 }
 
+/// As overflow_code(), by section 4.7.5 of IEEE P3109: a format without infinity has its largest or smallest
+/// finite number instead; only negative values of a format without signs become NaN.
+template <class Format>
+MP_HOST_DEVICE constexpr std::uint64_t p3109_overflow_code(bool negative, bool infinite,
+                                                           const projection& p) {
+    using layout = layout_of<Format>;
+    const bool below_all = negative && !layout::is_signed;
+    const std::uint64_t clamped = below_all ? 0 : layout::max_finite_code;
+    const bool has_infinity = layout::has_infinity && !below_all;
+    if (p.saturate == saturation::finite) return clamped;
+    if (!infinite) {
+        const rounding inward = negative ? rounding::upward : rounding::downward;
+        const bool stays = p.round == rounding::toward_zero || p.round == inward ||
+                           (p.round == rounding::to_odd && has_infinity && !layout::is_signed);
+        if (stays || p.saturate == saturation::propagate) return clamped;
+    }
+    if (has_infinity) return layout::infinity_code;
+    return below_all && p.saturate == saturation::none ? layout::nan_code : clamped;
+}
+
 /// Magnitude code of an overflow to or beyond infinity; `infinite` tells an infinite operand or result from a
 /// finite value that is too large. In a format without signs the same for negative values, which are as far
 /// out of its range.
 template <class Format>
 MP_HOST_DEVICE constexpr std::uint64_t overflow_code(bool negative, bool infinite, const projection& p) {
     using layout = layout_of<Format>;
+    if constexpr (layout::follows_p3109) return p3109_overflow_code<Format>(negative, infinite, p);
     const bool away = infinite || p.round == rounding::nearest_even || p.round == rounding::nearest_away ||
                       is_stochastic(p.round) || (p.round == rounding::upward && !negative) ||
                       (p.round == rounding::downward && negative);

@@ -22,9 +22,10 @@ enum class nan_encoding : unsigned char {
 
 /// A type that describes a binary floating-point format.
 ///
-/// Two more members are optional: `has_zero = false` for a format whose code 0 is its smallest power of two
-/// and that has neither zero nor subnormal numbers (OCP E8M0), and `container_bits`, the size in memory of a
-/// value that lies in the high bits of something larger (TF32 in 32 bits).
+/// Three more members are optional: `has_zero = false` for a format whose code 0 is its smallest power of two
+/// and that has neither zero nor subnormal numbers (OCP E8M0); `container_bits`, the size in memory of a
+/// value that lies in the high bits of something larger (TF32 in 32 bits); and `follows_p3109 = true` for the
+/// special cases and the overflow of IEEE P3109, where they differ from those of IEEE 754.
 template <class Format>
 concept format_descriptor = requires {
     { Format::name } -> std::convertible_to<const char*>;
@@ -41,6 +42,11 @@ template <class Format>
 constexpr bool has_zero() {
     if constexpr (requires { Format::has_zero; }) return Format::has_zero;
     return true;
+}
+template <class Format>
+constexpr bool follows_p3109() {
+    if constexpr (requires { Format::follows_p3109; }) return Format::follows_p3109;
+    return false;
 }
 template <class Format>
 constexpr int container_bits(int width) {
@@ -110,6 +116,10 @@ struct layout_of {
 
     static constexpr bool has_infinity = Format::has_infinity;
     static constexpr bool has_nan = Format::nans != nan_encoding::none;
+    /// Special cases and overflow as in IEEE P3109: x / 0 is NaN, and without infinities everything saturates.
+    static constexpr bool follows_p3109 = detail::follows_p3109<Format>();
+    /// Whether overflow to nearest leaves the finite numbers, for infinity or NaN in its place.
+    static constexpr bool can_overflow = has_infinity || (has_nan && !follows_p3109);
     /// Specials as in IEEE 754.
     static constexpr bool is_ieee = has_infinity && Format::nans == nan_encoding::ieee;
     static constexpr bool has_signed_zero =

@@ -179,12 +179,14 @@ MP_HOST_DEVICE constexpr storage_of<Format> divide_bits(storage_of<Format> a, st
     const bool negative = is_negative<Format>(a) != is_negative<Format>(b);
     if (kind_a == category::nan || kind_b == category::nan) return propagate_nan<Format>(a, b, context);
     if (kind_a == category::infinite) {
-        if (kind_b == category::infinite) return invalid_operation<Format>(context);
+        const bool zero_is_invalid = layout_of<Format>::follows_p3109 && kind_b == category::zero;
+        if (kind_b == category::infinite || zero_is_invalid) return invalid_operation<Format>(context);
         return pack_infinity<Format>(negative, context);
     }
     if (kind_b == category::infinite) return pack_zero<Format>(negative, context);
     if (kind_b == category::zero) {
-        if (kind_a == category::zero) return invalid_operation<Format>(context);
+        if (layout_of<Format>::follows_p3109 || kind_a == category::zero)
+            return invalid_operation<Format>(context);
         raise(context, status_flag::divide_by_zero);
         return pack_infinity<Format>(negative, projection_of(context));
     }

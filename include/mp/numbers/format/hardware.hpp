@@ -360,6 +360,9 @@ MP_HOST_DEVICE constexpr storage_of<Format> multiply_nearest(storage_of<Format> 
 template <class Format>
 MP_HOST_DEVICE constexpr storage_of<Format> divide_nearest(storage_of<Format> a,
                                                            storage_of<Format> b) noexcept {
+    if constexpr (layout_of<Format>::follows_p3109) {
+        if (b == 0) return pack_nan<Format>();
+    }
     return through_float<Format, false>([](auto x, auto y) { return native_operations::divide(x, y); },
                                         [=] { return divide_bits<Format>(a, b, {}); }, no_finish{}, a, b);
 }

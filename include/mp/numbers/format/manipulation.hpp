@@ -21,10 +21,11 @@ template <class Format>
     return fabs(x);
 }
 /// The magnitude of `magnitude` with the sign of `sign`; the sign of the NaN of formats without minus zero
-/// counts as plus.
+/// counts as plus, except that in a format of P3109 the result is NaN then.
 template <class Format>
 [[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> copysign(basic_float<Format> magnitude,
                                                                     basic_float<Format> sign) noexcept {
+    if (layout_of<Format>::follows_p3109 && isnan(sign)) return sign;
     const bool negative = signbit(sign) && (Format::nans != nan_encoding::negative_zero || !isnan(sign));
     return signbit(magnitude) == negative ? magnitude : -magnitude;
 }

@@ -183,6 +183,7 @@ MP_HOST_DEVICE constexpr storage_of<To> mixed_quotient(const number_parts& a, co
     const projection nearest{};
     const bool negative = a.negative != b.negative;
     if (a.kind == b.kind && a.kind != category::finite) return pack_nan<To>();
+    if (layout_of<To>::follows_p3109 && b.kind == category::zero) return pack_nan<To>();
     if (a.kind == category::infinite || b.kind == category::zero) return pack_infinity<To>(negative, nearest);
     if (a.kind == category::zero || b.kind == category::infinite) return pack_zero<To>(negative, nearest);
     const exact_number<Word> dividend = normalized(widened<Word>(a.value));

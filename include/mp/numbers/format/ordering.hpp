@@ -31,10 +31,11 @@ template <class Format>
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// An integer in the order of totalOrder: -NaN, -infinity ... -0, +0 ... infinity, NaN, and among NaNs by
-/// payload. The only NaN of formats without minus zero counts as positive.
+/// payload. The only NaN of formats without minus zero counts as positive, that of P3109 as the smallest of all.
 template <class Format>
 MP_HOST_DEVICE constexpr std::int64_t total_order_key(storage_of<Format> bits) {
     using layout = layout_of<Format>;
+    if (layout::follows_p3109 && bits == layout::nan_code) return -1 - std::int64_t{layout::code_mask};
     if (Format::nans == nan_encoding::negative_zero && bits == layout::nan_code) {
         return static_cast<std::int64_t>(layout::code_mask);
     }

@@ -228,7 +228,7 @@ MP_HOST_DEVICE constexpr read_code<Format> pack_parsed(const parsed_number& x, C
     const auto bits = round_and_pack<Format>(value, context);
     if (below_all) return {bits, p.saturate != saturation::none};
     const bool finite = categorize<Format>(bits) == category::finite;
-    if constexpr (layout::has_infinity || layout::has_nan) {
+    if constexpr (layout::can_overflow) {
         return {bits, finite};
     } else {
         // The largest number may be one that overflowed, and does not say so by itself.

@@ -36,12 +36,15 @@ enum class saturation : unsigned char {
     /// IEEE 754: nearest and stochastic modes and those that round away from zero overflow to infinity, the
     /// others (to_odd among them) to the largest finite number. A format without infinity has NaN in its
     /// place, and one with neither the largest finite number. Without a sign, negative values become NaN.
+    /// The formats of P3109 follow its section 4.7.5: without infinities they have the largest finite number
+    /// instead; to_odd overflows to infinity where that has an odd code, with signs; and without a sign
+    /// toward_zero and upward take negative values to zero.
     none,
     /// Everything too large becomes the largest finite number, infinite operands and results included.
     /// Without a sign, negative values become the smallest number.
     finite,
     /// Finite values that are too large become the largest finite number; infinities stay infinite (NaN in a
-    /// format without infinity, the largest finite number in one with neither).
+    /// format without infinity, the largest finite number in one with neither and in those of P3109).
     propagate
 };
 

@@ -188,6 +188,16 @@ MP_ALWAYS_INLINE vec<std::uint32_t> doubtful_lanes(multiply_addition, vec<float>
     return ~(is_fine & as_uint32(magnitude_of(c) < largest));
 }
 
+/// Formats whose quotient by zero is NaN.
+template <class Value>
+inline constexpr bool divides_by_p3109 = false;
+template <class Format>
+inline constexpr bool divides_by_p3109<basic_float<Format>> = layout_of<Format>::follows_p3109;
+
+MP_ALWAYS_INLINE vec<float> with_nan_for_zeros(vec<float> quotient, vec<float>, vec<float> divisor) {
+    return as_float(magnitude_of(divisor) == 0U ? vec<std::uint32_t>{} + 0x7fc0'0000U : as_uint32(quotient));
+}
+
 /// The floats of one vector of results, to be rounded to the type.
 template <class Operation, class Value>
 MP_ALWAYS_INLINE vec<float> operate(vec<float> a, vec<float> b, vec<float> c) {
@@ -204,7 +214,11 @@ MP_ALWAYS_INLINE vec<float> operate(Floats... operands) {
 #if MP_TARGET_NUMBER >= MP_TARGET_AVX512
     if constexpr (computes_in_any_modes<Value>) return apply_in_any_modes(Operation{}, operands...);
 #endif
-    return apply(Operation{}, operands...);
+    if constexpr (std::is_same_v<Operation, division> && divides_by_p3109<Value>) {
+        return with_nan_for_zeros(apply(Operation{}, operands...), operands...);
+    } else {
+        return apply(Operation{}, operands...);
+    }
 }
 
 // How a type lies in vectors of floats. A `batch` is the elements that one step works on: those of one

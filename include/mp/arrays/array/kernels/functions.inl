@@ -160,12 +160,13 @@ MP_ALWAYS_INLINE evaluated evaluate(natural_logarithm, vec<float> x) {
     }
 }
 
-/// Error 2^-23.4. Negative numbers have none, but -0 has minus infinity.
+/// Error 2^-23.4. Negative numbers have none, but -0 has minus infinity, and the zero of P3109 has none either.
 template <class Format>
 MP_ALWAYS_INLINE evaluated evaluate(reciprocal_root, vec<float> x) {
     const vec<float> value = div(broadcast(1.0F), sqrt(x));
-    const vec<std::uint32_t> is_negative = as_uint32(as_uint32(x) > 0x8000'0000U);
-    return {as_float(is_negative != 0U ? vec<std::uint32_t>{} + 0x7fc0'0000U : as_uint32(value)),
+    vec<std::uint32_t> has_none = as_uint32(as_uint32(x) > 0x8000'0000U);
+    if constexpr (layout_of<Format>::follows_p3109) has_none |= as_uint32(as_uint32(x) == 0U);
+    return {as_float(has_none != 0U ? vec<std::uint32_t>{} + 0x7fc0'0000U : as_uint32(value)),
             vec<std::uint32_t>{}};
 }
 

@@ -69,7 +69,7 @@ MP_ALWAYS_INLINE vec<std::uint32_t> narrow_codes(vec<float> x) {
         // the smallest normal number, adding 2^(e + shift) leaves the float 2^(e - fraction bits) for its
         // last place. The sum's own addition rounds, and its low bits are the significand k of the result;
         // the code is k + (e - min_exponent << fraction bits), see round_and_pack.
-        constexpr bool can_overflow = !Saturates && (narrow::has_infinity || narrow::has_nan);
+        constexpr bool can_overflow = !Saturates && narrow::can_overflow;
         constexpr std::uint32_t beyond = std::uint32_t{narrow::max_finite_code} + (can_overflow ? 1 : 0);
         constexpr std::uint32_t overflow = !can_overflow          ? beyond
                                            : narrow::has_infinity ? std::uint32_t{narrow::infinity_code}

@@ -134,14 +134,22 @@ MP_HOST_DEVICE constexpr storage_of<Format> atan_bits(storage_of<Format> a, Cont
     return round_inexact<Format>(angle, context);
 }
 
+/// Whether (x, y) has no angle by P3109, as zero and two infinities do not.
+template <class Format>
+MP_HOST_DEVICE constexpr bool has_no_angle(const number_parts& y, const number_parts& x) {
+    return layout_of<Format>::follows_p3109 && y.kind == x.kind && y.kind != category::finite;
+}
+
 /// The angle of (x, y), neither of which is NaN, in radians.
 template <class Format, context Context = const projection&>
 MP_HOST_DEVICE constexpr storage_of<Format> radians_of_point(const number_parts& y, const number_parts& x,
                                                              Context&& context) {
+    if (has_no_angle<Format>(y, x)) return invalid_operation<Format>(context);
     approximation angle;
     if (y.kind == category::zero || (x.kind == category::infinite && y.kind != category::infinite)) {
         if (!x.negative) return pack_zero<Format>(y.negative, context);
         angle = approximate_pi();
+        if (layout_of<Format>::follows_p3109) return round_inexact<Format>(angle, context);
     } else if (x.kind == category::zero || (y.kind == category::infinite && x.kind != category::infinite)) {
         angle = approximate_half_pi();
     } else if (y.kind == category::infinite) {

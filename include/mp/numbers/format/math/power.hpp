@@ -177,7 +177,10 @@ MP_HOST_DEVICE constexpr storage_of<Format> rsqrt_bits(storage_of<Format> a, Con
     a = operand<Format>(a, context);
     const category kind = categorize<Format>(a);
     if (kind == category::nan) return convert_nan<Format, Format>(a, context);
-    if (kind == category::zero) return pole<Format>(is_negative<Format>(a), context);
+    if (kind == category::zero) {
+        return layout_of<Format>::follows_p3109 ? invalid_operation<Format>(context)
+                                                : pole<Format>(is_negative<Format>(a), context);
+    }
     if (is_negative<Format>(a)) return invalid_operation<Format>(context);
     if (kind == category::infinite) return pack_zero<Format>(false, context);
     return round_and_pack<Format>(rsqrt_of(unpack<Format>(a)), context);
@@ -212,10 +215,12 @@ MP_HOST_DEVICE constexpr storage_of<Format> hypot_bits(storage_of<Format> a, sto
     b = operand<Format>(b, context);
     const category kind_a = categorize<Format>(a);
     const category kind_b = categorize<Format>(b);
-    if (is_signaling<Format>(a) || is_signaling<Format>(b)) return propagate_nan<Format>(a, b, context);
+    const bool nan = kind_a == category::nan || kind_b == category::nan;
+    if (is_signaling<Format>(a) || is_signaling<Format>(b) || (nan && layout_of<Format>::follows_p3109))
+        return propagate_nan<Format>(a, b, context);
     if (kind_a == category::infinite || kind_b == category::infinite)
         return pack_infinity<Format>(false, context);
-    if (kind_a == category::nan || kind_b == category::nan) return propagate_nan<Format>(a, b, context);
+    if (nan) return propagate_nan<Format>(a, b, context);
     if (kind_a == category::zero && kind_b == category::zero) return pack_zero<Format>(false, context);
     if (kind_a == category::zero || kind_b == category::zero) {
         exact_value x = unpack<Format>(kind_a == category::zero ? b : a);

@@ -176,7 +176,10 @@ MP_HOST_DEVICE constexpr storage_of<Format> half_turns_bits(storage_of<Format> a
         const int of_magnitude = x.negative ? (8 - eighths) % 8 : eighths;
         const bool negative = (of_magnitude >= 4) != x.negative;
         if (eighths % 4 == 0) return pack_zero<Format>(negative, context);
-        if (eighths % 4 == 2) return pole<Format>(negative, context);
+        if (eighths % 4 == 2) {
+            return layout_of<Format>::follows_p3109 ? invalid_operation<Format>(context)
+                                                    : pole<Format>(negative, context);
+        }
         return round_exact<Format>(eighths % 4 == 3, 1, 0, context);
     }
     if (eighths >= 0 && eighths % 2 == 0) {
