@@ -99,6 +99,12 @@ MP_HOST_DEVICE constexpr approximation tan_of(const reduced_angle& angle) {
     return angle.quarters % 2 == 0 ? sine / cosine : -(cosine / sine);
 }
 
+/// tan(r) for r so small that it is r + r^3/3, which must not become r.
+MP_HOST_DEVICE constexpr approximation small_tan(const approximation& r) {
+    constexpr approximation third{false, -65, 0xaaaaaaaaaaaaaaaa};
+    return r + r * r * r * third;
+}
+
 /// Angles below 1/2 are left as they are.
 template <class Format>
 MP_HOST_DEVICE constexpr reduced_angle reduce(const exact_value& x) {
@@ -138,12 +144,8 @@ MP_HOST_DEVICE constexpr storage_of<Format> trigonometric_bits(storage_of<Format
         case trigonometric::tangent:
             break;
     }
-    // x + x^3/3, which must not become x
-    if (angle.quarters == 0 && angle.rest.top() < -16) {
-        constexpr approximation third{false, -65, 0xaaaaaaaaaaaaaaaa};
-        const approximation& r = angle.rest;
-        return round_inexact<Format>(r + r * r * r * third, context);
-    }
+    if (angle.quarters == 0 && angle.rest.top() < -16)
+        return round_inexact<Format>(small_tan(angle.rest), context);
     return round_inexact<Format>(tan_of(angle), context);
 }
 
