@@ -94,6 +94,12 @@ TEST_CASE("properties of formats are those of the report's table") {
     CHECK(operations::next_greater_than(se<4, 2>::from_bits(9)).bits() == 0);
 }
 
+TEST_CASE("what rounds to zero is plus zero in formats that have minus zero") {
+    const auto tiny = se<8, 1>::from_bits(0x81);
+    CHECK(operations::multiply<mp::half>(tiny, operations::abs<se<8, 1>>(tiny)).bits() == 0);
+    CHECK(operations::negate<mp::bfloat16>(se<8, 1>(0)).bits() == 0);
+}
+
 TEST_CASE("kappa counts the values between approximate and defined results") {
     using value = se<8, 4>;
     operations::kappa_measure kappa;

@@ -70,7 +70,7 @@ constexpr extended_real decode(T x) {
     return {kind, {false, 0, 0}};
 }
 
-/// The number of a format that a value rounds and saturates to (P3109, 4.7.3).
+/// The number of a format that a value rounds and saturates to (P3109, 4.7.3). A zero is never negative.
 template <p3109_operand T>
 constexpr T project(const extended_real& x, const projection& p) {
     using format = projected_format<format_of_t<T>>;
@@ -84,7 +84,10 @@ constexpr T project(const extended_real& x, const projection& p) {
         case category::finite:
             break;
     }
-    return number_from_bits<T>(round_and_pack<format>(to_64_bits(x.value), p));
+    const auto bits = round_and_pack<format>(to_64_bits(x.value), p);
+    if (layout_of<format>::has_signed_zero && bits == layout_of<format>::sign_mask)
+        return number_from_bits<T>(0);
+    return number_from_bits<T>(bits);
 }
 
 // --- order
