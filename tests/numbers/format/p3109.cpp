@@ -94,6 +94,31 @@ TEST_CASE("properties of formats are those of the report's table") {
     CHECK(operations::next_greater_than(se<4, 2>::from_bits(9)).bits() == 0);
 }
 
+TEST_CASE("formats of two bits have the values of annex C, and take what the report's others do") {
+    const auto values = []<class T>(std::type_identity<T>) {
+        std::array<float, 4> result{};
+        for (unsigned i = 0; i < 4; ++i)
+            result[i] = static_cast<float>(T::from_bits(static_cast<std::uint8_t>(i)));
+        return result;
+    };
+    const auto se1 = values(std::type_identity<se<2, 1>>{});
+    CHECK((se1[0] == 0 && se1[1] == INFINITY && std::isnan(se1[2]) && se1[3] == -INFINITY));
+    const auto sf1 = values(std::type_identity<sf<2, 1>>{});
+    CHECK((sf1[0] == 0 && sf1[1] == 1 && std::isnan(sf1[2]) && sf1[3] == -1));
+    const auto ue2 = values(std::type_identity<ue<2, 2>>{});
+    CHECK((ue2[0] == 0 && ue2[1] == 0.5F && ue2[2] == INFINITY && std::isnan(ue2[3])));
+    CHECK((values(std::type_identity<uf<2, 1>>{})[2] == 1 &&
+           values(std::type_identity<uf<2, 2>>{})[1] == 0.5F));
+    CHECK(operations::min_positive_of<se<2, 1>>().bits() == 1);
+    CHECK(mp::isnan(operations::min_normal_of<se<2, 1>>()));
+    CHECK(mp::isnan(operations::min_normal_of<ue<2, 2>>()));
+    check([](tally& to) {
+        const auto ways = projections(1);
+        compare_binary<sf<2, 1>, ue<2, 2>, uf<2, 2>>(to, ways);
+        compare_binary<ue<3, 2>, se<2, 1>, se<2, 1>>(to, ways);
+    });
+}
+
 TEST_CASE("what rounds to zero is plus zero in formats that have minus zero") {
     const auto tiny = se<8, 1>::from_bits(0x81);
     CHECK(operations::multiply<mp::half>(tiny, operations::abs<se<8, 1>>(tiny)).bits() == 0);

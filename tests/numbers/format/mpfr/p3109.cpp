@@ -36,6 +36,9 @@ void assign(number& to, const real& x) {
 /// The leading 60 bits of what was truncated; if that is not all, a quarter of a unit more stands for the rest.
 real truncated(const number& x, bool inexact) {
     if (mpfr_nan_p(x.value) != 0) return report::special('N');
+    // Beyond MPFR's range, which is beyond all others.
+    if (inexact && mpfr_regular_p(x.value) == 0)
+        return report::dyadic(mpfr_signbit(x.value) != 0, 1, mpfr_inf_p(x.value) != 0 ? 20000 : -20000);
     if (mpfr_inf_p(x.value) != 0) return report::special(mpfr_signbit(x.value) != 0 ? '-' : '+');
     if (mpfr_zero_p(x.value) != 0) return real{};
     number magnitude(60);
@@ -194,7 +197,7 @@ void compare_scaled(tally& to, const std::vector<report::projection>& ways, std:
             assign(argument, x);
             assign(scale, s);
             bool inexact = reference(result.value, argument.value, MPFR_RNDZ) != 0;
-            if (mpfr_number_p(result.value) == 0) continue;
+            if (mpfr_number_p(result.value) == 0 || (inexact && mpfr_zero_p(result.value) != 0)) continue;
             inexact = mpfr_div(result.value, result.value, scale.value, MPFR_RNDZ) != 0 || inexact;
             const report::projection& p = ways[n % ways.size()];
             const auto got = function(block{oracle::value_of<S>(i), {oracle::value_of<X>(j)}},

@@ -15,10 +15,10 @@ namespace formats {
 
 /// IEEE P3109 interim report 4.0, section 3.1: the exponent bias is 2^(K - P - 1) with signs and 2^(K - P)
 /// without; NaN is the code of minus zero with signs and the highest code without; infinity is the highest
-/// magnitude that is left.
+/// magnitude that is left. Annex C has the formats of two bits.
 template <int K, int P, signedness Signs = signedness::is_signed, domain Domain = domain::extended>
 struct p3109 {
-    static_assert(K >= 3 && K <= 16, "mp: P3109 defines formats of 3 to 16 bits");
+    static_assert(K >= 2 && K <= 16, "mp: formats of P3109 have 2 to 16 bits here");
     static_assert(
         P >= 1 && (Signs == signedness::is_signed ? P < K : P <= K),
         "mp: the precision P of a P3109 format is at least 1, and less than K (K itself without signs)");
