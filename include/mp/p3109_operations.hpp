@@ -5,5 +5,6 @@
 #pragma once
 
 #include <mp/numbers/format/p3109/blocks.hpp>
+#include <mp/numbers/format/p3109/conformance.hpp>
 #include <mp/numbers/format/p3109/queries.hpp>
 #include <mp/p3109.hpp>

@@ -24,9 +24,22 @@ struct block {
 
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
+/// Whether functions are evaluated over the whole range of the products: only 16 bits with one or two of precision
+/// have more.
+template <class Scale, class Element>
+inline constexpr bool reach_with_scale = [] {
+    using scale = layout_of<format_of_t<Scale>>;
+    using element = layout_of<format_of_t<Element>>;
+    constexpr int top = scale::max_exponent + element::max_exponent;
+    constexpr int bottom = scale::quantum_exponent + element::quantum_exponent;
+    return top < 32700 && bottom > -32700;
+}();
+
 /// The value of an element (P3109, 5.1.1).
 template <p3109_operand Scale, p3109_operand Element>
 constexpr extended_real decode_scaled(Scale scale, Element x) {
+    static_assert(reach_with_scale<Scale, Element>,
+                  "mp: the products of scale factor and elements are beyond 2^32700 or 2^-32700");
     return real_product(decode(scale), decode(x));
 }
 template <class Scale, class Element, std::size_t Size>
@@ -99,6 +112,8 @@ struct block_operation {
     template <std::size_t Size, class Scale, class Values>
     static constexpr p3109_operations::block<Scale, Element, Size> each(Scale scale, const projection& p,
                                                                         Values value) {
+        static_assert(reach_with_scale<Scale, Element>,
+                      "mp: the products of scale factor and elements are beyond 2^32700 or 2^-32700");
         p3109_operations::block<Scale, Element, Size> result{scale, {}};
         const extended_real factor = decode(scale);
         for (std::size_t i = 0; i < Size; ++i)

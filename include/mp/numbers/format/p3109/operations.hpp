@@ -7,14 +7,18 @@
 
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
+constexpr int count_operands(extended_real (*)(const extended_real&)) {
+    return 1;
+}
+constexpr int count_operands(extended_real (*)(const extended_real&, const extended_real&)) {
+    return 2;
+}
+constexpr int count_operands(extended_real (*)(const extended_real&, const extended_real&,
+                                               const extended_real&)) {
+    return 3;
+}
 template <auto Function>
-inline constexpr int arity_of = 0;
-template <extended_real (*Function)(const extended_real&)>
-inline constexpr int arity_of<Function> = 1;
-template <extended_real (*Function)(const extended_real&, const extended_real&)>
-inline constexpr int arity_of<Function> = 2;
-template <extended_real (*Function)(const extended_real&, const extended_real&, const extended_real&)>
-inline constexpr int arity_of<Function> = 3;
+inline constexpr int arity_of = count_operands(Function);
 
 /// Decodes the operands, applies a function of closed extended reals, and projects the result.
 template <class Result, auto Function>
