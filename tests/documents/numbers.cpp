@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The code of docs/numbers.md, arrays.md and products.md: it compiles, and what its comments say is so.
+// The code of docs/numbers.md, p3109.md, arrays.md and products.md: it compiles, and what its comments say is so.
 #include <doctest/doctest.h>
 #include <mp/array.hpp>
 #include <mp/block_scaled.hpp>
@@ -10,12 +10,15 @@
 #include <mp/packed_array.hpp>
 #include <mp/tensor_core.hpp>
 
+#include <array>
 #include <complex>
 #include <iostream>
 #include <sstream>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "p3109_1.inl"
 
 namespace {
 
@@ -45,6 +48,21 @@ TEST_CASE("docs/numbers.md: numbers") {
     CHECK(down == x);      // the nearest one lies below 0.1, too
     CHECK(e4m3 == 448.0F);
     CHECK(w == mp::half(float(x) * float(y) + float(z)));
+}
+
+TEST_CASE("docs/p3109.md: operations and blocks") {
+#include "p3109_2.inl"
+    CHECK(sum == 3.25F);
+    CHECK(product == 0.75F);
+    CHECK(up == 0.09375F);
+    CHECK(fused == 1.75F);
+    CHECK(less);
+    CHECK(block.scale == 128.0F);
+    CHECK(block.elements[3] == 0.75F);
+    CHECK(squares.elements[3] == 2.25F);
+    CHECK(norm == 9216.0F);
+    CHECK(scaled == 12288.0F);
+#include "p3109_3.inl"
 }
 
 TEST_CASE("docs/numbers.md: environments and random bits") {
