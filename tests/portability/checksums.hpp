@@ -133,6 +133,7 @@ inline std::vector<float> plain_floats(std::size_t count, std::uint64_t seed, st
 void add_number_checksums(report& to);
 void add_more_number_checksums(report& to);
 void add_function_checksums(report& to);
+void add_p3109_checksums(report& to);
 void add_text_checksums(report& to);
 void add_array_checksums(report& to);
 void add_analysis_checksums(report& to);

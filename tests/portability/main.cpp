@@ -38,6 +38,7 @@ void add_checksums(portability::report& report) {
     portability::add_number_checksums(report);
     portability::add_more_number_checksums(report);
     portability::add_function_checksums(report);
+    portability::add_p3109_checksums(report);
     portability::add_text_checksums(report);
     portability::add_array_checksums(report);
     portability::add_block_checksums(report);
