@@ -28,6 +28,10 @@ public:
         inexact_ = function(value_, operands.value_..., MPFR_RNDZ) != 0;
     }
 
+    /// Where a standard differs from MPFR: NaN instead, or the magnitude.
+    void set_nan() { mpfr_set_nan(value_); }
+    void make_positive() { mpfr_abs(value_, value_, MPFR_RNDZ); }
+
     bool is_nan() const { return mpfr_nan_p(value_) != 0; }
     bool is_infinite() const { return mpfr_inf_p(value_) != 0; }
     bool is_exact() const { return !inexact_; }

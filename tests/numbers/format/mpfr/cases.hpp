@@ -8,6 +8,7 @@
 #include <mp/tfloat32.hpp>
 
 #include <cstdint>
+#include <string_view>
 
 #include "oracle/library.hpp"
 #include "oracle/mpfr.hpp"
@@ -108,6 +109,20 @@ void for_each_binary(Visit visit) {
     visit("hypot", mpfr_binary{mpfr_hypot}, [](auto x, auto y, auto&& c) { return mp::hypot(x, y, c); });
 }
 
+/// The special cases of IEEE P3109, where they differ from those of IEEE 754 and MPFR.
+template <class Value, class... Operands>
+void follow_p3109(oracle::mpfr_number& exact, std::string_view name, Value x, Operands... y) {
+    if (!oracle::format_of<Value>.is_p3109) return;
+    if (name == "rsqrt" && mp::is_zero(x)) exact.set_nan();
+    if (name == "tanpi" && exact.is_infinite()) exact.set_nan();
+    if (name == "hypot" && (mp::isnan(x) || ... || mp::isnan(y))) exact.set_nan();
+    if (name == "atan2") {
+        if ((mp::is_zero(x) && ... && mp::is_zero(y)) || (mp::isinf(x) && ... && mp::isinf(y)))
+            exact.set_nan();
+        if ((mp::isinf(y) || ...)) exact.make_positive();  // 0, or pi below the axis too
+    }
+}
+
 /// What a result of MPFR means in the format of Value, compared with call(projection or environment&).
 template <class Value, class Call, class... Operands>
 void compare(oracle::disagreements& wrong, const char* name, const oracle::mpfr_number& exact, Call call,
@@ -161,6 +176,7 @@ void compare_all_unary(oracle::disagreements& wrong, std::uint64_t first, std::u
         for (std::uint64_t code = first; code <= Value::layout::code_mask; code += step) {
             const Value x = oracle::value_of<Value>(code);
             exact.compute(reference, oracle::mpfr_number(static_cast<double>(x)));
+            follow_p3109(exact, name, x);
             compare<Value>(wrong, name, exact, [&](auto&& c) { return function(x, c); }, x);
         }
     });
@@ -182,6 +198,7 @@ void compare_pair(oracle::disagreements& wrong, std::uint64_t i, std::uint64_t j
     oracle::mpfr_number exact;
     for_each_binary([&](const char* name, mpfr_binary reference, auto function) {
         exact.compute(reference, exact_x, exact_y);
+        follow_p3109(exact, name, x, y);
         compare<Value>(wrong, name, exact, [&](auto&& c) { return function(x, y, c); }, x, y);
     });
 }
