@@ -27,7 +27,8 @@ using advice_for =
 /// The same where a number would become a bool that is not a condition.
 struct compare_with_zero_or_write_static_cast;
 template <class Bool, bool ConvertsSilently>
-using advice_for_bool = std::enable_if_t<ConvertsSilently, compare_with_zero_or_write_static_cast>;
+using advice_for_bool =
+    std::enable_if_t<std::same_as<Bool, bool> && ConvertsSilently, compare_with_zero_or_write_static_cast>;
 /// Satisfied by the integers, and more special than integer, so that a template for these wins.
 template <class T>
 concept integer_asked_for = integer<T> && !std::is_class_v<T>;
