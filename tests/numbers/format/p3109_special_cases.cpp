@@ -50,37 +50,37 @@ void compare(const overflow_row (&rows)[Count]) {
     }
 }
 
-constexpr auto none = mp::saturation::none;
-constexpr auto finite = mp::saturation::finite;
-constexpr auto propagate = mp::saturation::propagate;
+constexpr auto sat_none = mp::saturation::none;
+constexpr auto sat_finite = mp::saturation::finite;
+constexpr auto sat_propagate = mp::saturation::propagate;
 using enum mp::rounding;
 
 }  // namespace
 
 TEST_CASE("values out of range become what section 4.7.5 of P3109 says") {
     compare<signed_extended>(
-        {{nearest_even, none, 7, 15, 7, 15},
-         {to_odd, none, 7, 15, 7, 15},
-         {toward_zero, none, se_largest, 8 + se_largest, 7, 15},
-         {upward, none, 7, 8 + se_largest, 7, 15},
-         {nearest_even, propagate, se_largest, 8 + se_largest, 7, 15},
-         {nearest_even, finite, se_largest, 8 + se_largest, se_largest, 8 + se_largest}});
+        {{nearest_even, sat_none, 7, 15, 7, 15},
+         {to_odd, sat_none, 7, 15, 7, 15},
+         {toward_zero, sat_none, se_largest, 8 + se_largest, 7, 15},
+         {upward, sat_none, 7, 8 + se_largest, 7, 15},
+         {nearest_even, sat_propagate, se_largest, 8 + se_largest, 7, 15},
+         {nearest_even, sat_finite, se_largest, 8 + se_largest, se_largest, 8 + se_largest}});
     for (const mp::rounding round : {nearest_even, nearest_away, toward_zero, upward, downward, to_odd}) {
-        for (const mp::saturation saturate : {none, finite, propagate}) {
+        for (const mp::saturation saturate : {sat_none, sat_finite, sat_propagate}) {
             compare<signed_finite>(
                 {{round, saturate, sf_largest, 8 + sf_largest, sf_largest, 8 + sf_largest}});
         }
     }
-    compare<unsigned_extended>({{nearest_even, none, 14, nan_u, 14, nan_u},
-                                {to_odd, none, ue_largest, nan_u, 14, nan_u},
-                                {toward_zero, none, ue_largest, 0, 14, nan_u},
-                                {upward, none, 14, 0, 14, nan_u},
-                                {downward, none, ue_largest, nan_u, 14, nan_u},
-                                {downward, propagate, ue_largest, 0, 14, 0},
-                                {nearest_even, finite, ue_largest, 0, ue_largest, 0}});
-    compare<unsigned_finite>({{nearest_even, none, uf_largest, nan_u, uf_largest, nan_u},
-                              {toward_zero, none, uf_largest, 0, uf_largest, nan_u},
-                              {nearest_away, propagate, uf_largest, 0, uf_largest, 0}});
+    compare<unsigned_extended>({{nearest_even, sat_none, 14, nan_u, 14, nan_u},
+                                {to_odd, sat_none, ue_largest, nan_u, 14, nan_u},
+                                {toward_zero, sat_none, ue_largest, 0, 14, nan_u},
+                                {upward, sat_none, 14, 0, 14, nan_u},
+                                {downward, sat_none, ue_largest, nan_u, 14, nan_u},
+                                {downward, sat_propagate, ue_largest, 0, 14, 0},
+                                {nearest_even, sat_finite, ue_largest, 0, ue_largest, 0}});
+    compare<unsigned_finite>({{nearest_even, sat_none, uf_largest, nan_u, uf_largest, nan_u},
+                              {toward_zero, sat_none, uf_largest, 0, uf_largest, nan_u},
+                              {nearest_away, sat_propagate, uf_largest, 0, uf_largest, 0}});
     CHECK(static_cast<float>(signed_finite(100)) == 3);  // section 4.5 demands this format
 }
 

@@ -53,7 +53,7 @@ MP_HOST_DEVICE constexpr exact_number<Word> normalized(exact_number<Word> x, int
 /// When the signs differ and something fell out, the difference lies strictly between two integers, so its
 /// floor is one less. No bits that decide are lost: terms have at least 14 zero bits at the end once
 /// normalised, so bits fall out only when the exponents are at least 14 apart, and then the result has all
-/// bits of Word but four. The smaller term may be sticky if it has so many bits that some of them fall out.
+/// bits of Word but four.
 template <class Word>
 MP_HOST_DEVICE constexpr exact_number<Word> add_exact(exact_number<Word> a, exact_number<Word> b) {
     a = normalized(a);
@@ -68,7 +68,7 @@ MP_HOST_DEVICE constexpr exact_number<Word> add_exact(exact_number<Word> a, exac
     bool sticky = true;
     if (distance < bits_in<Word>) {
         shifted = b.significand >> distance;
-        sticky = b.sticky || static_cast<Word>(shifted << distance) != b.significand;
+        sticky = static_cast<Word>(shifted << distance) != b.significand;
     }
     const Word significand =
         a.negative == b.negative ? a.significand + shifted : a.significand - shifted - (sticky ? 1 : 0);

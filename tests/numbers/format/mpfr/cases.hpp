@@ -116,7 +116,7 @@ void follow_p3109(oracle::mpfr_number& exact, std::string_view name, Value x, Op
     if (name == "rsqrt" && mp::is_zero(x)) exact.set_nan();
     if (name == "tanpi" && exact.is_infinite()) exact.set_nan();
     if (name == "hypot" && (mp::isnan(x) || ... || mp::isnan(y))) exact.set_nan();
-    if (name == "atan2") {
+    if (name == "atan2" || name == "atan2pi") {
         if ((mp::is_zero(x) && ... && mp::is_zero(y)) || (mp::isinf(x) && ... && mp::isinf(y)))
             exact.set_nan();
         if ((mp::isinf(y) || ...)) exact.make_positive();  // 0, or pi below the axis too

@@ -80,9 +80,11 @@ MP_HOST_DEVICE constexpr storage_of<Format> atanpi_bits(storage_of<Format> a, Co
 template <class Format, context Context = const projection&>
 MP_HOST_DEVICE constexpr storage_of<Format> half_turns_of_point(const number_parts& y, const number_parts& x,
                                                                 Context&& context) {
+    if (has_no_angle<Format>(y, x)) return invalid_operation<Format>(context);
     const bool left = x.negative;
     if (y.kind == category::zero || (x.kind == category::infinite && y.kind != category::infinite)) {
-        return left ? round_exact<Format>(y.negative, 1, 0, context) : pack_zero<Format>(y.negative, context);
+        const bool negative = y.negative && !layout_of<Format>::follows_p3109;
+        return left ? round_exact<Format>(negative, 1, 0, context) : pack_zero<Format>(negative, context);
     }
     if (x.kind == category::zero || (y.kind == category::infinite && x.kind != category::infinite)) {
         return round_exact<Format>(y.negative, 1, -1, context);

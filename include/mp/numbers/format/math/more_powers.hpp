@@ -132,7 +132,8 @@ MP_HOST_DEVICE constexpr storage_of<Format> hypot3_bits(storage_of<Format> a, st
     };
     const bool signaling = is_signaling<Format>(a) || is_signaling<Format>(b) || is_signaling<Format>(c);
     const bool infinite = is_infinite(a) || is_infinite(b) || is_infinite(c);
-    if (signaling || (!infinite && (is_nan(a) || is_nan(b) || is_nan(c)))) {
+    const bool nan_wins = !infinite || layout_of<Format>::follows_p3109;
+    if (signaling || (nan_wins && (is_nan(a) || is_nan(b) || is_nan(c)))) {
         return is_nan(a) || is_nan(b) ? propagate_nan<Format>(a, is_nan(b) ? b : c, context)
                                       : propagate_nan<Format>(c, c, context);
     }

@@ -4,7 +4,7 @@
 /// one, an operation makes another one of it, and that is projected to the format of the result, once.
 #pragma once
 
-#include <mp/numbers/format/exact_arithmetic.hpp>
+#include <mp/numbers/format/exact_sums.hpp>
 #include <mp/numbers/format/number_traits.hpp>
 
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
@@ -114,23 +114,13 @@ constexpr extended_real real_negative(const extended_real& x) {
     return x.with_sign(!x.value.negative);
 }
 
-/// The same with two bits to spare, so that it can be added once more; what falls out makes it sticky.
-constexpr exact_number<uint128> with_spare_bits(exact_number<uint128> x) {
-    while (x.significand >> 126 != 0) {
-        x.sticky = x.sticky || (x.significand & 1) != 0;
-        x.significand >>= 1;
-        ++x.exponent;
-    }
-    return x;
-}
-
 /// x + y (P3109, 4.10.3).
 constexpr extended_real real_sum(const extended_real& x, const extended_real& y) {
     if (x.is_nan() || y.is_nan()) return real_nan();
     if (x.is_infinite() && y.is_infinite() && x.is_negative() != y.is_negative()) return real_nan();
     if (x.is_infinite() || y.is_zero()) return x;
     if (y.is_infinite() || x.is_zero()) return y;
-    return real_of(with_spare_bits(add_exact(x.value, y.value)));
+    return real_of(add_exact(x.value, y.value));
 }
 
 /// x y for factors whose significands have together at most 128 bits (P3109, 4.10.4).
@@ -160,27 +150,10 @@ constexpr extended_real real_quotient(const extended_real& x, const extended_rea
 }
 
 /// x + y + z (P3109, 4.10.7).
-///
-/// The two of the largest magnitude are added first. If they cancel, their sum has hardly more bits than they have,
-/// and is exact. If something falls out, the largest one is far above the two others, and the sum of these is
-/// added to it instead, of which what falls out only decides on which side of a number the result lies.
 constexpr extended_real real_sum_of_three(const extended_real& x, const extended_real& y,
                                           const extended_real& z) {
     if (!x.is_finite() || !y.is_finite() || !z.is_finite()) return real_sum(real_sum(x, y), z);
-    const extended_real* largest = &x;
-    const extended_real* middle = &y;
-    const extended_real* smallest = &z;
-    const auto order = [](const extended_real*& a, const extended_real*& b) {
-        if (compare_magnitudes(*a, *b) >= 0) return;
-        const extended_real* larger = b;
-        b = a;
-        a = larger;
-    };
-    order(largest, middle);
-    order(middle, smallest);
-    order(largest, middle);
-    const extended_real first = real_sum(*largest, *middle);
-    return first.value.sticky ? real_sum(*largest, real_sum(*middle, *smallest)) : real_sum(first, *smallest);
+    return real_of(sum_of_three(x.value, y.value, z.value));
 }
 
 }}  // namespace mp::detail

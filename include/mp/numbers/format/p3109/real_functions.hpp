@@ -4,6 +4,7 @@
 /// math/ and their exact cases.
 #pragma once
 
+#include <mp/numbers/format/math/angles_in_half_turns.hpp>
 #include <mp/numbers/format/math/hyperbolic.hpp>
 #include <mp/numbers/format/math/trigonometric.hpp>
 #include <mp/numbers/format/p3109/real_operations.hpp>
@@ -128,26 +129,6 @@ constexpr extended_real real_of_half_turns(const extended_real& x) {
 
 // --- angles, in radians and in half turns
 
-/// An angle, or what it is in half turns: `quarters` quarter turns, less or plus a part that is less than one.
-///
-/// Half turns are angles divided by pi. Rational ones with a power of two below the line are whole eighths of a turn,
-/// which the callers deal with; the others are irrational, or thirds and sixths, so that they are no midpoints.
-struct real_angle {
-    int quarters;        ///< of a turn, the absolute value taken
-    approximation rest;  ///< in radians, added
-
-    /// The angle with the sign.
-    [[nodiscard]] constexpr extended_real of(bool negative, bool half_turns) const {
-        constexpr approximation one_over_pi{false, -65, 0xa2f9836e4e441529};
-        const approximation whole = half_turns ? approximate(quarters).scaled(-1)
-                                    : quarters == 0
-                                        ? approximation{}
-                                        : (quarters == 1 ? approximate_half_pi() : approximate_pi());
-        const approximation part = half_turns ? rest * one_over_pi : rest;
-        return real_inexact(with_sign(whole + part, negative));
-    }
-};
-
 /// Whole eighths of a turn, exact as half turns.
 constexpr extended_real real_eighths(int eighths, bool negative, bool half_turns) {
     if (eighths == 0) return {};
@@ -155,11 +136,10 @@ constexpr extended_real real_eighths(int eighths, bool negative, bool half_turns
     return real_inexact(with_sign(approximate_pi() * approximate(eighths).scaled(-2), negative));
 }
 
-/// The angle of the point (x, y) for positive x and y.
-constexpr real_angle angle_of(const approximation& y, const approximation& x) {
-    const approximation difference = y - x;
-    if (difference.significand == 0 || difference.negative) return {0, first_octant_angle(y, x)};
-    return {1, -first_octant_angle(x, y)};
+/// The angle of the point (x, y) for positive x and y that differ.
+template <bool HalfTurns>
+constexpr approximation real_quadrant_angle(const approximation& y, const approximation& x) {
+    return HalfTurns ? first_quadrant_half_turns(y, x) : first_quadrant_angle(y, x);
 }
 
 template <bool HalfTurns>
@@ -169,9 +149,10 @@ constexpr extended_real real_arc_sine(const extended_real& x) {
         if (beside_one > 0) return real_nan();
         if (beside_one == 0) return real_eighths(2, y.is_negative(), HalfTurns);
         const approximation a = approximate(y).magnitude();
-        const real_angle angle =
-            a.top() < -16 ? real_angle{0, add_cube_sixth(a, false)} : angle_of(a, other_leg(a));
-        return angle.of(y.is_negative(), HalfTurns);
+        const approximation angle = !HalfTurns && a.top() < -16
+                                        ? add_cube_sixth(a, false)
+                                        : real_quadrant_angle<HalfTurns>(a, other_leg(a));
+        return real_inexact(with_sign(angle, y.is_negative()));
     });
 }
 
@@ -183,10 +164,14 @@ constexpr extended_real real_arc_cosine(const extended_real& x) {
             if (beside_one > 0) return real_nan();
             if (beside_one == 0) return real_eighths(y.is_negative() ? 4 : 0, false, HalfTurns);
             const approximation a = approximate(y).magnitude();
-            real_angle angle =
-                a.top() < -16 ? real_angle{1, -add_cube_sixth(a, false)} : angle_of(other_leg(a), a);
-            if (y.is_negative()) angle = {2 - angle.quarters, -angle.rest};
-            return angle.of(false, HalfTurns);
+            // For small x it is a quarter turn less x, or more.
+            const approximation quarter = HalfTurns ? approximate_one().scaled(-1) : approximate_half_pi();
+            const bool is_small = !HalfTurns && a.top() < -16;
+            const approximation complement =
+                is_small ? add_cube_sixth(a, false) : real_quadrant_angle<HalfTurns>(a, other_leg(a));
+            if (y.is_negative()) return real_inexact(quarter + complement);
+            return real_inexact(is_small ? quarter - complement
+                                         : real_quadrant_angle<HalfTurns>(other_leg(a), a));
         });
 }
 
@@ -200,9 +185,10 @@ constexpr extended_real real_arc_tangent2(const extended_real& y, const extended
     if (y.is_zero() || x.is_infinite()) return real_eighths(left ? 4 : 0, false, HalfTurns);
     if (x.is_zero() || y.is_infinite()) return real_eighths(2, negative, HalfTurns);
     if (compare_magnitudes(y, x) == 0) return real_eighths(left ? 3 : 1, negative, HalfTurns);
-    real_angle angle = angle_of(approximate(y).magnitude(), approximate(x).magnitude());
-    if (left) angle = {2 - angle.quarters, -angle.rest};
-    return angle.of(negative, HalfTurns);
+    approximation angle =
+        real_quadrant_angle<HalfTurns>(approximate(y).magnitude(), approximate(x).magnitude());
+    if (left) angle = (HalfTurns ? approximate_one() : approximate_pi()) - angle;
+    return real_inexact(with_sign(angle, negative));
 }
 template <bool HalfTurns>
 constexpr extended_real real_arc_tangent(const extended_real& x) {
