@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Prints what the library declares about IEEE P3109 4.0: formats, projections and operations as YAML, and every operation
-// specialization that section 4.5 of the report demands, in the notation of section 4.6.
+// Prints what the library declares about IEEE P3109 4.0: formats, projections and operations as YAML, and
+// every operation specialization that section 4.5 of the report demands, in the notation of section 4.6.
 //
 //     p3109_conformance > declaration.yaml
 #include <mp/numbers/format/p3109/conformance.hpp>

@@ -3,7 +3,8 @@
 
 #include "numbers/format/p3109_cases.hpp"
 
-/// Compares the operations of IEEE P3109 on scaled numbers and on blocks with the transcription of the report.
+/// Compares the operations of IEEE P3109 on scaled numbers and on blocks with the transcription of the
+/// report.
 namespace p3109_cases {
 
 using report::format;

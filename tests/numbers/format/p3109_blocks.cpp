@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The operations of IEEE P3109 on scaled numbers and on blocks (section 5), compared with a transcription of the
-// report; random blocks, in which zeros, infinities and NaN are frequent.
+// The operations of IEEE P3109 on scaled numbers and on blocks (section 5), compared with a transcription of
+// the report; random blocks, in which zeros, infinities and NaN are frequent.
 #include <doctest/doctest.h>
 
 #include <cmath>

@@ -9,8 +9,8 @@
 #include "oracle/exact.hpp"
 
 /// A transcription of the IEEE P3109 interim report 4.0: sections 4.7 (decoding, projection), 4.10 to 4.11
-/// (arithmetic and extrema, as tables of patterns in the report's order) and 5 (blocks). Numbers are fractions of
-/// integers of any size, or square roots of such. It shares no code with the library.
+/// (arithmetic and extrema, as tables of patterns in the report's order) and 5 (blocks). Numbers are
+/// fractions of integers of any size, or square roots of such. It shares no code with the library.
 namespace report {
 
 using oracle::natural;
@@ -43,8 +43,8 @@ inline constexpr format binary16{16, 11, true, true, 15};
 inline constexpr format binary32{32, 24, true, true, 127};
 inline constexpr format bfloat16{16, 8, true, true, 127};
 
-/// A closed extended real: 'N' for NaN, '+' and '-' for infinities, 'F' for the finite number with this sign and
-/// magnitude (numerator / denominator 2^exponent), or the square root of that.
+/// A closed extended real: 'N' for NaN, '+' and '-' for infinities, 'F' for the finite number with this sign
+/// and magnitude (numerator / denominator 2^exponent), or the square root of that.
 struct real {
     char kind = 'F';
     bool negative = false;
@@ -303,10 +303,11 @@ inline real root(real x) {
 
 /// A row of the report: what the operands are, and the result.
 struct row {
-    /// A character for each: N NaN, + and - infinities, i either of them, p n z a finite number above, below and equal
-    /// to zero, g a finite number from zero on, F any finite number, * anything.
+    /// A character for each: N NaN, + and - infinities, i either of them, p n z a finite number above, below
+    /// and equal to zero, g a finite number from zero on, F any finite number, * anything.
     const char* operands;
-    /// N + - 0 1; x, y or w, the first, second or third operand; a its magnitude, b minus that; = the formula.
+    /// N + - 0 1; x, y or w, the first, second or third operand; a its magnitude, b minus that; = the
+    /// formula.
     char result;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The elementary functions of IEEE P3109 (4.10.9 to 4.10.16) into other formats and in every mode: the report's
-// special cases, and MPFR for all others.
+// The elementary functions of IEEE P3109 (4.10.9 to 4.10.16) into other formats and in every mode: the
+// report's special cases, and MPFR for all others.
 #include <doctest/doctest.h>
 
 #include <mpfr.h>
@@ -33,7 +33,8 @@ void assign(number& to, const real& x) {
     if (x.negative) mpfr_neg(to.value, to.value, MPFR_RNDN);
 }
 
-/// The leading 60 bits of what was truncated; if that is not all, a quarter of a unit more stands for the rest.
+/// The leading 60 bits of what was truncated; if that is not all, a quarter of a unit more stands for the
+/// rest.
 real truncated(const number& x, bool inexact) {
     if (mpfr_nan_p(x.value) != 0) return report::special('N');
     // Beyond MPFR's range, which is beyond all others.

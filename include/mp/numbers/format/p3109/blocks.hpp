@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// The operations of IEEE P3109 4.0 on blocks of numbers with a scale factor: section 5. Every result is the exact
-/// one rounded once.
+/// The operations of IEEE P3109 4.0 on blocks of numbers with a scale factor: section 5. Every result is the
+/// exact one rounded once.
 #pragma once
 
 #include <mp/numbers/format/p3109/operations.hpp>
@@ -24,8 +24,8 @@ struct block {
 
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
-/// Whether functions are evaluated over the whole range of the products: only 16 bits with one or two of precision
-/// have more.
+/// Whether functions are evaluated over the whole range of the products: only 16 bits with one or two of
+/// precision have more.
 template <class Scale, class Element>
 inline constexpr bool reach_with_scale = [] {
     using scale = layout_of<format_of_t<Scale>>;
@@ -135,8 +135,8 @@ template <number Result, class Scale, class Element, std::size_t Size>
     return result;
 }
 
-/// Numbers as elements of a block with the given scale factor (ConvertToBlock, 5.2.2). With a scale factor of zero
-/// they become zeros, and with an infinite one their signs; NaN stays NaN.
+/// Numbers as elements of a block with the given scale factor (ConvertToBlock, 5.2.2). With a scale factor of
+/// zero they become zeros, and with an infinite one their signs; NaN stays NaN.
 template <number Element, number X, std::size_t Size, number Scale>
 [[nodiscard]] constexpr block<Scale, Element, Size> convert_to_block(const std::array<X, Size>& x,
                                                                      Scale scale,
@@ -373,8 +373,8 @@ inline constexpr detail::scaled_operation<Result, detail::real_sum_of_three> sca
 template <number Result>
 inline constexpr detail::scaled_operation<Result, detail::real_clamp> scaled_clamp{};
 
-// --- elementwise operations on blocks (5.4), named by section 4's: arguments are the blocks and the scale factor of
-// the result, whose elements have the type in angle brackets
+// --- elementwise operations on blocks (5.4), named by section 4's: arguments are the blocks and the scale
+// factor of the result, whose elements have the type in angle brackets
 
 /// convert of the elements of blocks.
 template <number Result>

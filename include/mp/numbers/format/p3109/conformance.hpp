@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// Which specializations of the operations of IEEE P3109 there are: the query that section 4.6 recommends, and the list
-/// that a declaration of conformance is made of.
+/// Which specializations of the operations of IEEE P3109 there are: the query that section 4.6 recommends,
+/// and the list that a declaration of conformance is made of.
 #pragma once
 
 #include <mp/config.hpp>
@@ -188,8 +188,8 @@ constexpr bool is_p3109_saturation(std::string_view mode) {
     return mode == "SatNone" || mode == "SatFinite" || mode == "SatPropagate";
 }
 
-/// Whether the parameters are formats, projections and block sizes where they should be. Functions that are not algebraic
-/// are known to be correctly rounded up to 16 bits.
+/// Whether the parameters are formats, projections and block sizes where they should be. Functions that are
+/// not algebraic are known to be correctly rounded up to 16 bits.
 constexpr bool has_parameters(std::string_view text, std::string_view expected, bool is_algebraic,
                               bool has_scales) {
     specialization_reader reader(text);
@@ -212,11 +212,11 @@ constexpr bool has_parameters(std::string_view text, std::string_view expected, 
 
 namespace mp::p3109_operations { inline namespace MP_ISA_NAMESPACE {
 
-/// Whether the library has an operation specialization, in the notation of the report; its results are then the
-/// defined ones (kappa is 0).
+/// Whether the library has an operation specialization, in the notation of the report; its results are then
+/// the defined ones (kappa is 0).
 ///
 ///     provides("Add<Binary8p3se, Binary4p2sf, binary32, (NearestTiesToEven, SatNone)>");
-///     provides("ScaledMultiply<(Binary8p1uf, Binary8p4se), (Binary8p1uf, Binary8p3se), BFloat16, (ToOdd, SatFinite)>");
+///     provides("ScaledAbs<(Binary8p1uf, Binary8p4se), BFloat16, (ToOdd, SatFinite)>");
 ///     provides("BlockReduceAdd<32, Binary8p1uf, Binary8p4se, binary32, (StochasticA8, SatNone)>");
 [[nodiscard]] constexpr bool provides(std::string_view specialization) noexcept {
     const std::size_t bracket = specialization.find('<');

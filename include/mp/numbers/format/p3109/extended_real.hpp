@@ -11,8 +11,8 @@ namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// A closed extended real: zero, which has no sign, a finite number, an infinity, or NaN.
 ///
-/// Finite numbers are exact unless their significand is sticky. Those of operands have at most 24 bits, with a
-/// scale factor 48, and products of two such 96: so that add_exact() always has 16 bits to spare.
+/// Finite numbers are exact unless their significand is sticky. Those of operands have at most 24 bits, with
+/// a scale factor 48, and products of two such 96: so that add_exact() always has 16 bits to spare.
 struct extended_real {
     category kind = category::zero;
     exact_number<uint128> value{false, 0, 0};  ///< of infinities only the sign

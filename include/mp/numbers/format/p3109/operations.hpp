@@ -50,11 +50,12 @@ struct projected_operation {
 ///     float sum = p3109::add<float>(x, y);
 ///     auto product = p3109::multiply<mp::p3109<4, 2>>(x, y, {.saturate = mp::saturation::finite});
 ///
-/// Operands may be numbers of different formats, of P3109 and others of up to 24 bits of precision. The exact result
-/// is rounded once to the format in angle brackets, as the projection says that may come last (nearest-even without
-/// saturation, if none does). Functions of section 4.10.9 and later are evaluated to 64 bits, the same on every
-/// platform; which results are known to be correctly rounded is in docs/p3109.md. NaN of the operands becomes the
-/// quiet NaN without payload. Nothing throws, and everything works in constant expressions, on hosts.
+/// Operands may be numbers of different formats, of P3109 and others of up to 24 bits of precision. The exact
+/// result is rounded once to the format in angle brackets, as the projection says that may come last
+/// (nearest-even without saturation, if none does). Functions of section 4.10.9 and later are evaluated to 64
+/// bits, the same on every platform; which results are known to be correctly rounded is in docs/p3109.md. NaN
+/// of the operands becomes the quiet NaN without payload. Nothing throws, and everything works in constant
+/// expressions, on hosts.
 namespace mp::p3109_operations { inline namespace MP_ISA_NAMESPACE {
 
 /// x.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// Comparisons, classes, properties of formats and neighbours of IEEE P3109 4.0, sections 4.12 to 4.16, and the measure
-/// of approximate operations of section 4.4.
+/// Comparisons, classes, properties of formats and neighbours of IEEE P3109 4.0, sections 4.12 to 4.16, and
+/// the measure of approximate operations of section 4.4.
 #pragma once
 
 #include <mp/numbers/format/manipulation.hpp>
@@ -220,8 +220,9 @@ template <number X>
 
 namespace mp::p3109_operations {
 
-/// The kappa of an approximate operation (4.4): NaN if it has NaN for numbers or numbers for NaN, else infinity if
-/// it has other infinities, else the largest number of values between its finite results and the defined ones.
+/// The kappa of an approximate operation (4.4): NaN if it has NaN for numbers or numbers for NaN, else
+/// infinity if it has other infinities, else the largest number of values between its finite results and the
+/// defined ones.
 ///
 ///     kappa_measure kappa;
 ///     for (...) kappa.add(exp<binary8>(x), my_exp(x));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// Elementary functions of closed extended reals: sections 4.10.9 to 4.10.16 of IEEE P3109, by the evaluations of
-/// math/ and their exact cases.
+/// Elementary functions of closed extended reals: sections 4.10.9 to 4.10.16 of IEEE P3109, by the
+/// evaluations of math/ and their exact cases.
 #pragma once
 
 #include <mp/numbers/format/math/angles_in_half_turns.hpp>
@@ -76,8 +76,8 @@ constexpr extended_real real_log_one_plus(const extended_real& x) {
     });
 }
 
-/// log(1 + e^x), which for x > 0 is x + log(1 + e^-x). It is irrational everywhere: a logarithm r of 1 + e^x that
-/// is algebraic would make e^0 + e^x - e^r = 0 (Lindemann and Weierstrass).
+/// log(1 + e^x), which for x > 0 is x + log(1 + e^-x). It is irrational everywhere: a logarithm r of 1 + e^x
+/// that is algebraic would make e^0 + e^x - e^r = 0 (Lindemann and Weierstrass).
 constexpr extended_real real_softplus(const extended_real& x) {
     return real_function(x, real_inexact(approximate_ln2()), {}, real_infinity(), [](const auto& y) {
         const approximation argument = approximate(y);
@@ -175,8 +175,8 @@ constexpr extended_real real_arc_cosine(const extended_real& x) {
         });
 }
 
-/// The angle of the point (x, y) in the plane; NaN for zero and for two infinities. On the left of everything it
-/// is pi, below the axis too.
+/// The angle of the point (x, y) in the plane; NaN for zero and for two infinities. On the left of everything
+/// it is pi, below the axis too.
 template <bool HalfTurns>
 constexpr extended_real real_arc_tangent2(const extended_real& y, const extended_real& x) {
     if (y.is_nan() || x.is_nan() || (y.kind == x.kind && y.kind != category::finite)) return real_nan();

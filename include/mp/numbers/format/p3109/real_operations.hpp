@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// Signs, roots, products with sums, minima and maxima of closed extended reals: sections 4.10 and 4.11 of IEEE
-/// P3109. All are exact, or have 63 bits and more and are sticky.
+/// Signs, roots, products with sums, minima and maxima of closed extended reals: sections 4.10 and 4.11 of
+/// IEEE P3109. All are exact, or have 63 bits and more and are sticky.
 #pragma once
 
 #include <mp/numbers/format/math/power.hpp>

@@ -9,7 +9,8 @@
 
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
-/// The leading 64 bits of an integer of several words, the lowest first, times 2^exponent; sticky if there are more.
+/// The leading 64 bits of an integer of several words, the lowest first, times 2^exponent; sticky if there
+/// are more.
 template <std::size_t Words>
 constexpr extended_real leading_bits(const std::uint64_t (&word)[Words], bool negative, int exponent) {
     std::size_t top = Words - 1;
@@ -23,8 +24,8 @@ constexpr extended_real leading_bits(const std::uint64_t (&word)[Words], bool ne
     return real_of(exact_value{negative, exponent + 64 * at - shift, word[top] << shift | below, rest});
 }
 
-/// The sum of `Count` products of an element of each of the formats, and of a scale factor that all have in common:
-/// a fixed-point number in two's complement, whose lowest bit is the product of the quanta.
+/// The sum of `Count` products of an element of each of the formats, and of a scale factor that all have in
+/// common: a fixed-point number in two's complement, whose lowest bit is the product of the quanta.
 template <std::size_t Count, class... Elements>
 class real_accumulator {
     static_assert(Count >= 1 && Count <= (std::size_t{1} << 20),
