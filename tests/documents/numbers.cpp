@@ -112,6 +112,10 @@ TEST_CASE("docs/arrays.md: blocks") {
     CHECK(floats == weights);
     CHECK(report.relative_error() == 0.0);
     CHECK(mp::float4_e2m1fn(small[3]) == 1.5F);
+    {
+#include "arrays_3.inl"
+        CHECK(nv.value(3, 63) == 0.75F);
+    }
 }
 
 TEST_CASE("docs/products.md: on the CPU") {

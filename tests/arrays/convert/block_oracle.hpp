@@ -129,6 +129,16 @@ int scale_exponent(double amax, mp::scale_rule rule) {
             if (amax > middle || (amax >= middle && (s + 127) % 2 != 0)) ++s;
             break;
         }
+        case mp::scale_rule::torchao_ceil:
+            if (amax > std::ldexp(1.0, std::ilogb(amax))) ++s;
+            break;
+        case mp::scale_rule::torchao_rceil: {
+            // The operations of torchao's _to_mx_rceil, of float; amax is one.
+            const float descale = static_cast<float>(amax) * static_cast<float>(1 / table.max());
+            s = std::ilogb(descale);
+            if (static_cast<double>(descale) > std::ldexp(1.0, s)) ++s;
+            break;
+        }
         default:
             break;
     }
@@ -147,11 +157,16 @@ struct block {
 template <class Format>
 inline constexpr bool has_power_of_two = std::is_same_v<typename Format::scale_type, mp::float8_e8m0fnu>;
 
-/// The scale of a block as code and value; amax is NaN or infinite for a block that has one.
+/// The scale of a block as code and value; amax is NaN or infinite for a block that has one, and becomes the
+/// element `target`, which only matters for scales that are not powers of two.
 template <class Format>
-std::pair<unsigned, double> scale_of(double amax, float tensor_scale, const mp::quantize_options& options) {
+std::pair<unsigned, double> scale_of(double amax, float tensor_scale, const mp::quantize_options& options,
+                                     double target) {
     using element = typename Format::element_type;
     const mp::scale_rule rule = options.rule;
+    if (std::isinf(amax) && options.nonfinite == mp::nonfinite_handling::nan_scale) {
+        amax = std::numeric_limits<double>::quiet_NaN();
+    }
     if constexpr (has_power_of_two<Format>) {
         if (std::isnan(amax)) return {255, amax};
         int exponent = -127;
@@ -171,7 +186,7 @@ std::pair<unsigned, double> scale_of(double amax, float tensor_scale, const mp::
         }
         std::size_t code = scales.values.size() - 1;
         if (std::isfinite(amax)) {
-            const double unit = table_of<element>().max() * static_cast<double>(tensor_scale);
+            const double unit = target * static_cast<double>(tensor_scale);
             code = nearest_code(scales, amax, unit);
             if (rule == mp::scale_rule::floor && scales.values[code] * unit > amax) --code;
             if (rule == mp::scale_rule::ceil && scales.values[code] * unit < amax &&
@@ -179,7 +194,11 @@ std::pair<unsigned, double> scale_of(double amax, float tensor_scale, const mp::
                 ++code;
             }
         }
-        code = std::max(code, std::size_t{1});
+        const std::size_t smallest = options.scale_floor == mp::block_scale_floor::smallest ? 1
+                                     : options.scale_floor == mp::block_scale_floor::none
+                                         ? 0
+                                         : std::size_t{1} << (scales.precision - 1);
+        code = std::max(code, smallest);
         return {static_cast<unsigned>(code), scales.values[code]};
     }
 }
@@ -227,20 +246,62 @@ inline double largest_magnitude(const std::vector<double>& values, bool finite_o
     return amax;
 }
 
-/// Quantises one block of values.
+inline bool is_four_over_six(mp::scale_rule rule) {
+    return rule == mp::scale_rule::four_over_six_mse || rule == mp::scale_rule::four_over_six_mae;
+}
+
+/// The error of the finite values of a tile.
 template <class Format>
-block quantize(const std::vector<double>& values, float tensor_scale, const mp::quantize_options& options) {
+long double error_of(const std::vector<std::vector<double>>& tile, double divisor, mp::scale_rule rule) {
     const number_table& table = table_of<typename Format::element_type>();
-    block result;
-    const double amax = largest_magnitude(values, options.nonfinite == mp::nonfinite_handling::by_element);
-    const auto [code, scale] = scale_of<Format>(amax, tensor_scale, options);
-    result.scale = code;
-    result.nan = std::isnan(scale);
-    result.largest = table.max() * scale * static_cast<double>(tensor_scale);
-    for (const double x : values) {
-        const double divisor = scale * static_cast<double>(tensor_scale);
-        result.elements.push_back(std::isnan(scale) ? 0 : element_code(table, x, divisor, options.element));
-        result.values.push_back(table.value(result.elements.back()) * divisor);
+    long double sum = 0;
+    for (const std::vector<double>& values : tile) {
+        for (const double x : values) {
+            if (!std::isfinite(x)) continue;
+            const double value = table.values[nearest_code(table, std::fabs(x), divisor)] * divisor;
+            const long double error = std::fabs(static_cast<long double>(std::fabs(x)) - value);
+            sum += rule == mp::scale_rule::four_over_six_mse ? error * error : error;
+        }
+    }
+    return sum;
+}
+
+/// Quantises the blocks that share a scale. Where two scales have errors that are equal except for their rounding,
+/// the right one is that of `found`.
+template <class Format>
+std::vector<block> quantize(const std::vector<std::vector<double>>& tile, float tensor_scale,
+                            const mp::quantize_options& options, unsigned found) {
+    const number_table& table = table_of<typename Format::element_type>();
+    double amax = 0;
+    for (const std::vector<double>& values : tile) {
+        const double x = largest_magnitude(values, options.nonfinite == mp::nonfinite_handling::by_element);
+        amax =
+            std::isnan(x) || std::isnan(amax) ? std::numeric_limits<double>::quiet_NaN() : std::max(amax, x);
+    }
+    auto chosen = scale_of<Format>(amax, tensor_scale, options, table.max());
+    if (is_four_over_six(options.rule) && std::isfinite(amax)) {
+        const auto other = scale_of<Format>(amax, tensor_scale, options, 4);
+        const auto error = [&](double scale) {
+            return error_of<Format>(tile, scale * static_cast<double>(tensor_scale), options.rule);
+        };
+        const long double first = error(chosen.second), second = error(other.second);
+        const bool differ = std::fabs(first - second) > 1e-12L * first;
+        if (differ ? second < first : (first > 0 && found == other.first)) chosen = other;
+    }
+    std::vector<block> result;
+    const double divisor = chosen.second * static_cast<double>(tensor_scale);
+    for (const std::vector<double>& values : tile) {
+        block& to = result.emplace_back();
+        to.scale = chosen.first;
+        to.nan = std::isnan(chosen.second);
+        to.largest = table.max() * divisor;
+        for (const double x : values) {
+            const bool becomes_zero = std::isfinite(x) && !(divisor > 0);
+            to.elements.push_back(to.nan         ? 0
+                                  : becomes_zero ? table.with_sign(0, std::signbit(x))
+                                                 : element_code(table, x, divisor, options.element));
+            to.values.push_back(table.value(to.elements.back()) * divisor);
+        }
     }
     return result;
 }
@@ -252,8 +313,10 @@ float tensor_scale_of(double amax, const mp::quantize_options& options) {
     if constexpr (has_power_of_two<Format>) return 1;
     if (options.tensor_scale > 0) return options.tensor_scale;
     if (!(amax > 0)) return 1;
-    const double most =
-        table_of<typename Format::element_type>().max() * table_of<typename Format::scale_type>().max();
+    double scale = table_of<typename Format::scale_type>().max();
+    // One and a half times 256 is at most 448.
+    if (is_four_over_six(options.rule)) scale = std::exp2(std::floor(std::log2(scale / 1.5)));
+    const double most = table_of<typename Format::element_type>().max() * scale;
     return std::max(static_cast<float>(amax / most), std::numeric_limits<float>::min());
 }
 

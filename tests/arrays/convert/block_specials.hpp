@@ -116,23 +116,42 @@ inline values make(std::ptrdiff_t block, range which) {
     return result;
 }
 
-/// Calls f(options) for every rule, handling of what is not finite, and projection that rounds to nearest, in
-/// both directions.
+/// Calls f(options) for every rule and smallest scale that a format has, every handling of what is not finite and
+/// every projection that rounds to nearest, in both directions, and for tiles.
 template <class Format, class Function>
 void for_each_option(Function f) {
-    for (const auto rule : {mp::scale_rule::standard, mp::scale_rule::floor, mp::scale_rule::ceil,
-                            mp::scale_rule::even, mp::scale_rule::nearest}) {
-        for (const auto nonfinite : {mp::nonfinite_handling::propagate, mp::nonfinite_handling::by_element}) {
-            mp::quantize_options options{.rule = rule, .nonfinite = nonfinite};
-            f(options);
-            options.direction = mp::block_direction::along_columns;
-            f(options);
-            options.element.without_nan = mp::nan_substitute::zero;
-            f(options);
-            options.direction = mp::block_direction::along_rows;
-            for (const auto saturate : {mp::saturation::none, mp::saturation::propagate}) {
-                options.element = {mp::rounding::nearest_even, saturate};
+    using enum mp::scale_rule;
+    using enum mp::nonfinite_handling;
+    std::vector<mp::scale_rule> rules = {standard, floor, ceil, even, nearest};
+    std::vector<mp::block_scale_floor> floors = {mp::block_scale_floor::smallest};
+    if (Format::has_tensor_scale) {
+        floors.insert(floors.end(), {mp::block_scale_floor::normal, mp::block_scale_floor::none});
+    } else {
+        rules.insert(rules.end(), {torchao_rceil, torchao_ceil});
+    }
+    if (Format::has_tensor_scale && Format::element_width == 4) {
+        rules.insert(rules.end(), {four_over_six_mse, four_over_six_mae});
+    }
+    constexpr bool has_tiles = Format::block_size == 16 || Format::block_size == 32;
+    for (const mp::scale_rule rule : rules) {
+        for (const mp::block_scale_floor scale_floor : floors) {
+            for (const auto nonfinite : {propagate, nan_scale, by_element}) {
+                mp::quantize_options options{
+                    .rule = rule, .nonfinite = nonfinite, .scale_floor = scale_floor};
                 f(options);
+                options.square_tiles = has_tiles;
+                if (has_tiles) f(options);
+                if (scale_floor != floors.front()) continue;
+                options.direction = mp::block_direction::along_columns;
+                f(options);
+                options.square_tiles = false;
+                options.element.without_nan = mp::nan_substitute::zero;
+                f(options);
+                options.direction = mp::block_direction::along_rows;
+                for (const auto saturate : {mp::saturation::none, mp::saturation::propagate}) {
+                    options.element = {mp::rounding::nearest_even, saturate};
+                    f(options);
+                }
             }
         }
     }

@@ -71,6 +71,19 @@ TEST_CASE("block quantisation on a device has the CPU's bits") {
         check_quantize<mp::nvfp4, bfloat16>(33, 512, options);
         check_quantize<mp::nvfp4, float>(4, 77, options);
     }
+    for (const bool square_tiles : {false, true}) {
+        for (const auto rule : {mp::scale_rule::torchao_rceil, mp::scale_rule::torchao_ceil}) {
+            check_quantize<mp::mxfp8_e4m3, half>(65, 320, {.rule = rule, .square_tiles = square_tiles});
+        }
+        for (const auto rule : {mp::scale_rule::four_over_six_mse, mp::scale_rule::four_over_six_mae}) {
+            for (const auto scale_floor : {mp::block_scale_floor::normal, mp::block_scale_floor::none}) {
+                const mp::quantize_options options{
+                    .rule = rule, .scale_floor = scale_floor, .square_tiles = square_tiles};
+                check_quantize<mp::nvfp4, bfloat16>(33, 512, options);
+                check_quantize<mp::nvfp4, float>(19, 77, options);
+            }
+        }
+    }
 }
 
 }  // namespace

@@ -550,9 +550,15 @@ TEST_CASE("block scales are the powers of two that the four rules describe") {
 }
 
 TEST_CASE("block scales are those that quantising a block gives") {
+    CHECK_THROWS_WITH_AS(
+        (void)mp::power_of_two_block_scale<mp::float4_e2m1fn>(1.0F, mp::scale_rule::four_over_six_mse),
+        "mp::power_of_two_block_scale: rule is 'four_over_six_mse'; it must be a rule for scales that are "
+        "powers of two",
+        mp::argument_error);
     std::mt19937 random(31);
-    for (const mp::scale_rule rule : {mp::scale_rule::standard, mp::scale_rule::floor, mp::scale_rule::ceil,
-                                      mp::scale_rule::even, mp::scale_rule::nearest}) {
+    for (const mp::scale_rule rule :
+         {mp::scale_rule::standard, mp::scale_rule::floor, mp::scale_rule::ceil, mp::scale_rule::even,
+          mp::scale_rule::nearest, mp::scale_rule::torchao_rceil, mp::scale_rule::torchao_ceil}) {
         for (int i = 0; i < 500; ++i) {
             std::vector<float> block(32);
             for (float& value : block) value = any_amax(random);

@@ -5,6 +5,7 @@
 #include <mp/float8.hpp>
 #include <mp/numbers/rules/block_scales.hpp>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstddef>
@@ -13,6 +14,14 @@
 namespace {
 
 namespace lane = mp::detail::single_lane;
+
+/// torchao's _to_mx_rceil and _f32_to_e8m0_rceil (prototype/mx_formats/mx_tensor.py), with its operations on floats.
+int torchao_rceil(float amax, double max) {
+    const float descale = amax * static_cast<float>(1.0 / max);
+    const auto bits = std::bit_cast<std::uint32_t>(descale);
+    const std::uint32_t exponent = bits >> 23, fraction = bits & 0x7fffff;
+    return static_cast<int>(exponent + (fraction > (exponent == 0 ? 0x400000U : 0U) ? 1U : 0U));
+}
 
 /// The code by the definitions, in doubles, which hold all of this exactly.
 int expected_code(double amax, double max, int precision, mp::scale_rule rule) {
@@ -27,6 +36,10 @@ int expected_code(double amax, double max, int precision, mp::scale_rule rule) {
         if (amax < std::ldexp(max, s)) --s;
         const double middle = std::ldexp(1.5 * max, s);
         if (amax > middle || (amax >= middle && (s + 127) % 2 != 0)) ++s;
+    } else if (rule == mp::scale_rule::torchao_ceil) {
+        if (amax > std::ldexp(1.0, s + emax)) ++s;
+    } else if (rule == mp::scale_rule::torchao_rceil) {
+        return std::min(torchao_rceil(static_cast<float>(amax), max), 254);
     }
     return s < -127 ? 0 : s > 127 ? 254 : s + 127;
 }
@@ -40,7 +53,8 @@ std::size_t wrong_codes() {
     const auto check = [&](std::uint32_t magnitude) {
         const auto amax = static_cast<double>(std::bit_cast<float>(magnitude));
         for (const auto rule :
-             {mp::scale_rule::floor, mp::scale_rule::ceil, mp::scale_rule::even, mp::scale_rule::nearest}) {
+             {mp::scale_rule::floor, mp::scale_rule::ceil, mp::scale_rule::even, mp::scale_rule::nearest,
+              mp::scale_rule::torchao_ceil, mp::scale_rule::torchao_rceil}) {
             const std::uint32_t code = lane::scale_exponent_codes<format>(magnitude, rule);
             wrong += static_cast<int>(code) != expected_code(amax, max, layout::precision, rule) ? 1U : 0U;
         }
@@ -48,7 +62,7 @@ std::size_t wrong_codes() {
     // Subnormal ones, and some of every binade: few significant bits, where ties are, and their neighbours.
     for (std::uint32_t i = 1; i < 0x0100'0000; i += 251) check(i);
     for (std::uint32_t i = 1; i < 0x7f80; ++i) {
-        for (const std::uint32_t low : {0U, 1U, 0x8000U, 0xffffU}) check((i << 16) | low);
+        for (const std::uint32_t low : {0U, 1U, 2U, 3U, 0x8000U, 0xffffU}) check((i << 16) | low);
     }
     return wrong;
 }

@@ -9,6 +9,7 @@
 #include <mp/numbers/simd/processor.hpp>
 
 #include <cstdint>
+#include <string_view>
 #include <type_traits>
 #include <vector>
 
@@ -16,14 +17,16 @@ namespace mp {
 
 /// Treatment of blocks with infinities and NaNs.
 enum class nonfinite_handling : unsigned char {
-    /// One NaN makes the scale NaN, and thereby the whole block, as in torchao and as NaN spreads in
+    /// One NaN makes the scale NaN, and thereby the whole block, as NaN spreads in
     /// arithmetic. An infinity counts as the largest magnitude: the scale becomes the largest that the rule
     /// gives (under floor and even as for 2^128), the other values shrink to little or nothing, and the
     /// infinite ones become what the element projection makes of them.
     propagate,
     /// The scale follows from the finite values alone; each other value becomes what the element projection
     /// makes of it. In a format without NaN that is the largest finite number.
-    by_element
+    by_element,
+    /// As propagate, but an infinity makes the scale NaN as well, as in torchao.
+    nan_scale
 };
 
 /// Options of quantisation.
@@ -43,6 +46,14 @@ struct quantize_options {
     /// amax / (largest scale * largest element), with the largest finite magnitude of the matrix; it is a
     /// normal float whatever amax is, and 1 for a matrix of zeros.
     float tensor_scale = 0;
+    /// Smallest scale of a block, in formats whose scales are not powers of two.
+    block_scale_floor scale_floor = block_scale_floor::smallest;
+    /// Whether tiles of block x block elements share a scale, which is stored for each of their blocks, so that the
+    /// matrix and its transpose have the same values (weights in Transformer Engine: 16 x 16). Tiles begin at the
+    /// first vector; the last ones may have fewer rows or columns. The scale follows from the largest magnitude of
+    /// the tile, under four_over_six_mse and four_over_six_mae from the errors of the tile, and NaN or infinity
+    /// have effect on the whole tile. Formats need blocks of 16 or 32.
+    bool square_tiles = false;
 };
 
 namespace detail { inline namespace MP_ISA_NAMESPACE {
@@ -93,6 +104,62 @@ MP_HOST_DEVICE constexpr exact_value exact_magnitude(storage_of<wide_format<Wide
     return unpack<wide_format<Wide>>(code);
 }
 
+/// Rule that `standard` stands for, or the given one.
+template <class BlockScaled>
+constexpr scale_rule chosen_rule(scale_rule rule) noexcept {
+    if (rule != scale_rule::standard) return rule;
+    return BlockScaled::has_tensor_scale ? scale_rule::nearest : scale_rule::floor;
+}
+
+/// Whether four_over_six rules apply.
+template <class BlockScaled>
+inline constexpr bool has_four_over_six = BlockScaled::has_tensor_scale && [] {
+    using layout = layout_of<coding_format<typename BlockScaled::element_type>>;
+    return layout::max_finite_code == 7 && layout::fraction_bits == 1 && layout::max_exponent == 2;
+}();
+
+/// Throws argument_error unless the options are those of a format.
+template <class BlockScaled>
+void check_quantize_options(std::string_view function, const quantize_options& options) {
+    constexpr bool has_tensor_scale = BlockScaled::has_tensor_scale;
+    const scale_rule rule = options.rule;
+    const bool is_torchao = rule == scale_rule::torchao_rceil || rule == scale_rule::torchao_ceil;
+    if (has_tensor_scale && is_torchao) {
+        throw_argument(function, "options.rule",
+                       rule == scale_rule::torchao_rceil ? "torchao_rceil" : "torchao_ceil",
+                       "must be a rule for scales that are not powers of two");
+    }
+    if (!has_four_over_six<BlockScaled> && is_four_over_six(rule)) {
+        throw_argument(function, "options.rule",
+                       rule == scale_rule::four_over_six_mse ? "four_over_six_mse" : "four_over_six_mae",
+                       "must not be used except for elements of E2M1 with scales that are not powers of two");
+    }
+    if (!has_tensor_scale && options.scale_floor != block_scale_floor::smallest) {
+        throw_argument(function, "options.scale_floor",
+                       options.scale_floor == block_scale_floor::normal ? "normal" : "none",
+                       "must be smallest, as the scales of the format are powers of two");
+    }
+    if (options.square_tiles && BlockScaled::block_size != 16 && BlockScaled::block_size != 32) {
+        throw_argument(function, "options.square_tiles", "true",
+                       "must be false, as blocks have " + error_text(BlockScaled::block_size) +
+                           " elements, not 16 or 32");
+    }
+    if (is_zero(options.tensor_scale)) return;
+    if (!has_tensor_scale) {
+        throw_argument(function, "options.tensor_scale", options.tensor_scale,
+                       "must be 0, as the format has no tensor scale");
+    }
+    if (signbit(options.tensor_scale) || !isnormal(options.tensor_scale)) {
+        throw_argument(function, "options.tensor_scale", options.tensor_scale,
+                       "must be a positive normal float, or 0 to be computed");
+    }
+}
+
+/// Whether scales are chosen in a pass of their own, before elements are encoded.
+inline bool has_separate_scales(const quantize_options& options) noexcept {
+    return options.square_tiles || is_four_over_six(options.rule);
+}
+
 /// The scale of a block in the forms in which it is needed.
 template <class Scale>
 struct chosen_scale {
@@ -114,6 +181,9 @@ MP_HOST_DEVICE constexpr std::uint8_t quotient_code(Wide x, std::uint64_t signif
     storage_of<format> code = 0;
     if (categorize<wide>(bits) != category::finite) {
         code = convert_bits<format, wide>(bits, p);
+    } else if (!is_power_of_two_scale<Scale> && significand == 0) {
+        code =
+            convert_bits<format, wide>(static_cast<storage_of<wide>>(bits & layout_of<wide>::sign_mask), p);
     } else {
         exact_value value = unpack<wide>(bits);
         if constexpr (is_power_of_two_scale<Scale>) {
@@ -139,26 +209,56 @@ public:
 
     block_quantizer(const quantize_options& options, float tensor_scale)
         : options_(options),
-          rule_(options.rule != scale_rule::standard ? options.rule
-                : has_power_of_two                   ? scale_rule::floor
-                                                     : scale_rule::nearest),
+          scaling_{chosen_rule<BlockScaled>(options.rule), smallest_scale_code<scale>(options.scale_floor),
+                   has_separate_scales(options)},
           tensor_scale_(tensor_scale),
           fast_(MP_HARDWARE_FLOAT &&
                 (options.element == projection{rounding::nearest_even, saturation::finite})) {}
 
-    /// The rule that standard stands for, or the one that was asked for.
-    [[nodiscard]] scale_rule rule() const noexcept { return rule_; }
+    [[nodiscard]] const block_scaling& scaling() const noexcept { return scaling_; }
 
-    /// The codes of up to chunk::elements values, and the scales of their blocks. `first_index` is the index
-    /// of the first one in the matrix, `index_stride` the distance to the next.
+    /// Largest magnitude code among the values of a block that its scale follows from; `largest` is that of all.
+    [[nodiscard]] auto amax(const Wide* values, storage_of<wide_format<Wide>> largest) const {
+        const bool finite_only = options_.nonfinite == nonfinite_handling::by_element;
+        return finite_only && largest >= wide_infinity<Wide> ? largest_finite_magnitude(values, block)
+                                                             : largest;
+    }
+
+    /// Code of the scale under which amax, of this magnitude code, becomes the element `target`.
+    [[nodiscard]] std::uint8_t scale_code_of(storage_of<wide_format<Wide>> largest,
+                                             const exact_value& target = largest_of<format>) const {
+        const bool infinite = largest == wide_infinity<Wide>;
+        if (largest > wide_infinity<Wide> ||
+            (infinite && options_.nonfinite == nonfinite_handling::nan_scale)) {
+            return static_cast<std::uint8_t>(layout_of<typename scale::format>::nan_code);
+        }
+        const exact_value magnitude = infinite ? exact_value{} : exact_magnitude<Wide>(largest);
+        if constexpr (has_power_of_two) {
+            const int exponent = infinite       ? infinite_scale_exponent<element>(scaling_.rule)
+                                 : largest == 0 ? -127
+                                                : scale_exponent<element>(magnitude, scaling_.rule);
+            return static_cast<std::uint8_t>(exponent + 127);
+        } else {
+            if (infinite)
+                return static_cast<std::uint8_t>(layout_of<typename scale::format>::max_finite_code);
+            if (largest == 0) return scaling_.smallest;
+            return mp::detail::scale_code<element, scale>(magnitude, tensor_scale_, scaling_.rule,
+                                                          scaling_.smallest, target);
+        }
+    }
+
+    /// The codes of up to chunk::elements values, and the scales of their blocks, unless these are given.
+    /// `first_index` is the index of the first one in the matrix, `index_stride` the distance to the next.
     void quantize(const Wide (&values)[chunk::padded], std::size_t count, std::uint64_t first_index,
                   std::uint64_t index_stride, std::uint8_t (&codes)[chunk::padded], scale* scales) const {
         chosen_scale<scale> chosen[chunk::blocks];
         const std::size_t blocks = (count + block - 1) / block;
         bool fast = fast_;
         for (std::size_t b = 0; b < blocks; ++b) {
-            chosen[b] = choose(values + b * block);
-            scales[b] = chosen[b].scale;
+            const auto largest = largest_magnitude<block>(values + b * block);
+            if (!scaling_.given)
+                scales[b] = scale::from_bits(scale_code_of(amax(values + b * block, largest)));
+            chosen[b] = forms_of(scales[b], largest);
             fast = fast && chosen[b].plain;
         }
         if (fast) {
@@ -176,31 +276,17 @@ public:
     }
 
 private:
-    chosen_scale<scale> choose(const Wide* values) const {
-        auto largest = largest_magnitude<block>(values);
+    /// A scale as it is needed for a block with this largest magnitude.
+    chosen_scale<scale> forms_of(scale chosen, storage_of<wide_format<Wide>> largest) const {
+        if (isnan(chosen)) return {chosen, true, false};
         const bool plain = largest < wide_infinity<Wide>;
-        if (!plain && options_.nonfinite == nonfinite_handling::by_element) {
-            largest = largest_finite_magnitude(values, block);
-        }
-        if (largest > wide_infinity<Wide>) {
-            return {scale::from_bits(layout_of<typename scale::format>::nan_code), true, false};
-        }
-        const bool infinite = largest == wide_infinity<Wide>;
-        const exact_value amax = infinite ? exact_value{} : exact_magnitude<Wide>(largest);
         if constexpr (has_power_of_two) {
-            const int exponent = infinite       ? infinite_scale_exponent<element>(rule_)
-                                 : largest == 0 ? -127
-                                                : scale_exponent<element>(amax, rule_);
-            return {scale::from_bits(static_cast<std::uint8_t>(exponent + 127)), false, plain, 1, exponent};
+            return {chosen, false, plain, 1, static_cast<int>(chosen.bits()) - 127};
         } else {
-            using scale_layout = layout_of<typename scale::format>;
-            constexpr std::uint8_t smallest = scale_layout::has_zero ? 1 : 0;
-            const std::uint8_t code = infinite ? static_cast<std::uint8_t>(scale_layout::max_finite_code)
-                                      : largest == 0 ? smallest
-                                                     : scale_code<element, scale>(amax, tensor_scale_, rule_);
-            const exact_value value = unpack<typename scale::format>(code);
+            if (is_zero(chosen)) return {chosen, false, false, 0, 0};
+            const exact_value value = unpack<typename scale::format>(chosen.bits());
             const exact_value tensor = unpack<formats::binary32>(bit_cast<std::uint32_t>(tensor_scale_));
-            return {scale::from_bits(code), false, plain, value.significand * tensor.significand,
+            return {chosen, false, plain, value.significand * tensor.significand,
                     value.exponent + tensor.exponent};
         }
     }
@@ -286,7 +372,7 @@ private:
         }
     }
     quantize_options options_;
-    scale_rule rule_;
+    block_scaling scaling_;
     float tensor_scale_;
     bool fast_;
 };

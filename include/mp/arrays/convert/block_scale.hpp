@@ -7,6 +7,7 @@
 #include <mp/float8.hpp>
 #include <mp/numbers/rules/block_scales.hpp>
 
+#include <algorithm>
 #include <cstdint>
 
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
@@ -49,32 +50,51 @@ constexpr int scale_exponent(const exact_value& amax, scale_rule rule) noexcept 
 /// exponent field of a float is looked at; the others have the largest scale.
 template <class Element>
 constexpr int infinite_scale_exponent(scale_rule rule) noexcept {
-    const bool looks_at_exponent = rule != scale_rule::ceil && rule != scale_rule::nearest;
+    const bool looks_at_exponent = rule == scale_rule::floor || rule == scale_rule::even;
     return looks_at_exponent ? scale_exponent<Element>({false, 128, 1}, scale_rule::floor) : 127;
 }
 
-/// The code of a scale that is no power of two: amax / (max * tensor scale), rounded once. Zero would lose
-/// the block, so the smallest positive number takes its place.
+/// Code of the smallest scale of a block.
+template <class Scale>
+constexpr std::uint8_t smallest_scale_code(block_scale_floor floor) noexcept {
+    using layout = layout_of<typename Scale::format>;
+    if (!layout::has_zero || floor == block_scale_floor::none) return 0;
+    return static_cast<std::uint8_t>(floor == block_scale_floor::smallest ? 1 : layout::hidden_bit);
+}
+
+/// The code of a scale that is no power of two: amax / (max * tensor scale), rounded once, and at least
+/// `smallest`. `max` is the element that amax becomes.
 template <class Element, class Scale>
-constexpr storage_of<typename Scale::format> scale_code(const exact_value& amax, float tensor_scale,
-                                                        scale_rule rule) noexcept {
+constexpr std::uint8_t scale_code(const exact_value& amax, float tensor_scale, scale_rule rule,
+                                  std::uint8_t smallest,
+                                  const exact_value& max = largest_of<coding_format<Element>>) noexcept {
     using format = typename Scale::format;
-    constexpr exact_value max = largest_of<coding_format<Element>>;
     const exact_value tensor = unpack<formats::binary32>(bit_cast<std::uint32_t>(tensor_scale));
     // 33 bits and more of the quotient, and 10 are enough for a scale.
     const auto code = round_and_pack<format>(
         divide_to_few_bits(amax, max.significand * tensor.significand, max.exponent + tensor.exponent),
         scale_projection(rule));
-    return layout_of<format>::has_zero && code == 0 ? static_cast<storage_of<format>>(1) : code;
+    return (std::max)(static_cast<std::uint8_t>(code), smallest);
+}
+
+/// The largest scale of a block that a computed tensor scale leads to: the largest number, or, if one and a half
+/// times that scale must be representable, the largest power of two that leaves room for it.
+template <class Scale>
+MP_HOST_DEVICE constexpr exact_value largest_block_scale(scale_rule rule) noexcept {
+    constexpr exact_value largest = largest_of<typename Scale::format>;
+    if (!is_four_over_six(rule)) return largest;
+    constexpr int exponent = layout_of<typename Scale::format>::max_exponent;
+    constexpr bool holds_three_halves = largest.significand << leading_zeros(largest.significand) >> 62 == 3;
+    return {false, holds_three_halves ? exponent : exponent - 1, 1};
 }
 
 /// amax / (largest scale * largest element), rounded to nearest even, but no subnormal float, which some
-/// processors are told to take for zero. 1 if there is nothing but zeros.
+/// processors are told to take for zero. 1 for a matrix of zeros.
 template <class Element, class Scale>
-MP_HOST_DEVICE constexpr float tensor_scale_for(const exact_value& amax) noexcept {
+MP_HOST_DEVICE constexpr float tensor_scale_for(const exact_value& amax, scale_rule rule) noexcept {
     if (amax.significand == 0) return 1;
     constexpr exact_value element = largest_of<coding_format<Element>>;
-    constexpr exact_value scale = largest_of<typename Scale::format>;
+    const exact_value scale = largest_block_scale<Scale>(rule);
     const exact_value quotient =
         divide_to_few_bits(amax, element.significand * scale.significand, element.exponent + scale.exponent);
     const std::uint32_t bits =

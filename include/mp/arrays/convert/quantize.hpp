@@ -4,6 +4,7 @@
 #pragma once
 
 #include <mp/arrays/convert/block_quantizer.hpp>
+#include <mp/arrays/convert/block_scale_search.hpp>
 #include <mp/arrays/convert/block_vectors.hpp>
 #include <mp/arrays/convert/kernels/block_quantize.hpp>
 #include <mp/arrays/convert/kernels/vector_columns.hpp>
@@ -19,7 +20,7 @@ namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 /// Quantises whole blocks of a contiguous vector, up to the first one that is not finite; how many these are.
 template <class BlockScaled, class Number>
 using quantize_kernel = std::size_t (*)(const Number*, std::size_t, typename BlockScaled::scale_type*,
-                                        std::byte*, scale_rule, float);
+                                        std::byte*, block_scaling, float);
 
 /// The kernel that does what the options say, or null.
 template <class BlockScaled, class Number>
@@ -101,7 +102,7 @@ struct column_quantizer {
     const block_vectors<const Number>& vectors;
     quantize_kernel<BlockScaled, float> kernel;
     void (*gather)(const Number*, std::ptrdiff_t, std::ptrdiff_t, std::ptrdiff_t, float*, std::ptrdiff_t);
-    scale_rule rule;
+    block_scaling scaling;
     float tensor_scale;
 
     static constexpr std::ptrdiff_t block = BlockScaled::block_size;
@@ -118,11 +119,18 @@ struct column_quantizer {
         for (; begin + length <= tile.end; begin += length) {
             gather(vectors.at(tile.first_vector, begin), vectors.position_stride, height, length, rows[0],
                    length);
+            if (scaling.given) {
+                for (std::ptrdiff_t v = 0; v < height; ++v) {
+                    std::memcpy(static_cast<void*>(scales + v * blocks),
+                                quantize_rest.scales(tile.first_vector + v, begin),
+                                sizeof(scales[0]) * blocks);
+                }
+            }
             std::ptrdiff_t first = 0;  // of the vectors whose blocks the kernel goes on with
             while (first < height) {
                 const auto done = static_cast<std::ptrdiff_t>(
                     kernel(rows[first], static_cast<std::size_t>((height - first) * blocks),
-                           scales + first * blocks, elements + first * bytes, rule, tensor_scale));
+                           scales + first * blocks, elements + first * bytes, scaling, tensor_scale));
                 const std::ptrdiff_t last = first + done / blocks;
                 for (; first < last; ++first) copy(tile.first_vector + first, begin, first, elements, scales);
                 if (first == height) break;
@@ -159,13 +167,13 @@ namespace mp { inline namespace MP_ISA_NAMESPACE {
 /// its scale (exactly) and rounded once to an element. The same bits for every number of threads and every
 /// instruction set.
 ///
-/// A block of zeros has the smallest scale (2^-127 in the MX formats, as in torchao; 2^-9 in NVFP4), and no
-/// block has a scale of zero: a scale that would be rounded to zero becomes the smallest. Signs of zeros are
+/// A block of zeros has the smallest scale (2^-127 in the MX formats, as in torchao; 2^-9 in NVFP4), and so has
+/// a block whose scale would be smaller; options.scale_floor selects another smallest scale. Signs of zeros are
 /// kept. `BlockScaled` is one of the named formats (mxfp8_e4m3 ... nvfp4) or any other block_scaled.
 ///
 /// Throws argument_error if the view is not that of a matrix, exec.threads is less than one, the processor
-/// lacks exec.instructions, or the tensor scale is given but not a positive normal float, or given to a
-/// format that has none.
+/// lacks exec.instructions, the tensor scale is given but not a positive normal float, or given to a format
+/// that has none, or the format does not have options.rule, options.scale_floor or options.square_tiles.
 ///
 ///     auto q = mp::quantize<mp::mxfp8_e4m3>(mp::cpu{.threads = 4}, mp::row_major(x, rows, columns),
 ///                                           {.rule = mp::scale_rule::ceil});
@@ -181,28 +189,23 @@ template <class BlockScaled, class Value>
     constexpr int block = BlockScaled::block_size;
     detail::check_threads("mp::quantize", exec);
     detail::check_block_view("mp::quantize", "from", from);
-    if (!is_zero(options.tensor_scale)) {
-        if constexpr (!BlockScaled::has_tensor_scale) {
-            detail::throw_argument("mp::quantize", "options.tensor_scale", options.tensor_scale,
-                                   "must be 0, as the format has no tensor scale");
-        }
-        if (signbit(options.tensor_scale) || !isnormal(options.tensor_scale)) {
-            detail::throw_argument("mp::quantize", "options.tensor_scale", options.tensor_scale,
-                                   "must be a positive normal float, or 0 to be computed");
-        }
-    }
+    detail::check_quantize_options<BlockScaled>("mp::quantize", options);
     const instruction_set isa = detail::isa_of("mp::quantize", exec);
     detail::block_vectors<const number_type> vectors(
         {from.data, from.rows, from.columns, from.leading_dimension, from.order}, options.direction);
     BlockScaled result(from.rows, from.columns, options.direction);
     if constexpr (BlockScaled::has_tensor_scale) {
-        result.set_tensor_scale(is_zero(options.tensor_scale)
-                                    ? detail::tensor_scale_for<typename BlockScaled::element_type,
-                                                               typename BlockScaled::scale_type>(
-                                          detail::largest_in<block>(exec, isa, vectors.as_they_lie()))
-                                    : options.tensor_scale);
+        result.set_tensor_scale(
+            is_zero(options.tensor_scale)
+                ? detail::tensor_scale_for<typename BlockScaled::element_type,
+                                           typename BlockScaled::scale_type>(
+                      detail::largest_in<block>(exec, isa, vectors.as_they_lie()), options.rule)
+                : options.tensor_scale);
     }
     const quantizer quantize_chunk(options, result.tensor_scale());
+    if (detail::has_separate_scales(options)) {
+        detail::choose_scales(exec, vectors, quantize_chunk, options, result);
+    }
     const auto kernel =
         detail::quantize_kernel_for<BlockScaled, number_type>(isa, options.element, result.tensor_scale());
     if (kernel != nullptr) vectors.join(block);
@@ -215,7 +218,7 @@ template <class BlockScaled, class Value>
     const detail::chunk_quantizer<BlockScaled, quantizer, number_type> quantize_rest(quantize_chunk, vectors,
                                                                                      result);
     const detail::column_quantizer<BlockScaled, decltype(quantize_rest), number_type> quantize_columns{
-        quantize_rest, vectors, columns_kernel, gather, quantize_chunk.rule(), result.tensor_scale()};
+        quantize_rest, vectors, columns_kernel, gather, quantize_chunk.scaling(), result.tensor_scale()};
     const bool by_columns = columns_kernel != nullptr && gather != nullptr;
     const std::ptrdiff_t abreast = by_columns ? detail::columns_abreast : vectors.abreast();
     detail::for_tiles<block>(
@@ -229,7 +232,7 @@ template <class BlockScaled, class Value>
                     const std::size_t done = kernel(
                         vectors.at(vector, begin), static_cast<std::size_t>((tile.end - begin) / block),
                         quantize_rest.scales(vector, begin), quantize_rest.elements(vector, begin),
-                        quantize_chunk.rule(), result.tensor_scale());
+                        quantize_chunk.scaling(), result.tensor_scale());
                     begin += static_cast<std::ptrdiff_t>(done) * block;
                     if (begin >= tile.end) break;
                 }

@@ -21,17 +21,61 @@ namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 /// scale_code() for a finite amax that is not zero. The quotient is rounded to double before it is rounded to
 /// a scale, which is innocuous: see scale_quotient_codes() of the CPU's kernels.
 template <class Element, class Scale>
-[[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE std::uint8_t float_scale_code(std::uint32_t magnitude,
-                                                                            float tensor_scale,
-                                                                            scale_rule rule) {
+[[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE std::uint8_t float_scale_code(
+    std::uint32_t magnitude, float tensor_scale, const block_scaling& scaling,
+    double max = to_double<coding_format<Element>>(layout_of<coding_format<Element>>::max_finite_code)) {
     using format = typename Scale::format;
-    constexpr double max =
-        to_double<coding_format<Element>>(layout_of<coding_format<Element>>::max_finite_code);
     const double quotient =
         double_from_float(bit_cast<float>(magnitude)) / (max * double_from_float(tensor_scale));
-    const auto code = from_native<format>(quotient, scale_projection(rule));
-    return layout_of<format>::has_zero && code == 0 ? std::uint8_t{1} : static_cast<std::uint8_t>(code);
+    const auto code =
+        static_cast<std::uint8_t>(from_native<format>(quotient, scale_projection(scaling.rule)));
+    return code < scaling.smallest ? scaling.smallest : code;
 }
+
+/// The scale of a block from its largest magnitude.
+template <class BlockScaled>
+struct block_scale_choice {
+    using element = typename BlockScaled::element_type;
+    using scale = typename BlockScaled::scale_type;
+
+    block_scaling scaling;
+    std::uint8_t infinite_code;  ///< of the scale of a block with an infinity
+    bool by_element;             ///< whether infinities and NaN have no effect on the scale
+
+    explicit block_scale_choice(const quantize_options& options)
+        : scaling{chosen_rule<BlockScaled>(options.rule), smallest_scale_code<scale>(options.scale_floor),
+                  has_separate_scales(options)},
+          by_element(options.nonfinite == nonfinite_handling::by_element) {
+        using layout = layout_of<typename scale::format>;
+        if (options.nonfinite == nonfinite_handling::nan_scale) {
+            infinite_code = static_cast<std::uint8_t>(layout::nan_code);
+        } else if constexpr (BlockScaled::has_tensor_scale) {
+            infinite_code = static_cast<std::uint8_t>(layout::max_finite_code);
+        } else {
+            infinite_code = static_cast<std::uint8_t>(infinite_scale_exponent<element>(scaling.rule) + 127);
+        }
+    }
+
+    /// The magnitude code that counts for the scale.
+    [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE std::uint32_t magnitude(float x) const {
+        const std::uint32_t code = bit_cast<std::uint32_t>(x) & 0x7FFF'FFFFU;
+        return by_element && code >= 0x7F80'0000U ? 0 : code;
+    }
+    /// The code of the scale for the largest of these.
+    [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE std::uint8_t code(std::uint32_t largest,
+                                                                    float tensor) const {
+        constexpr std::uint32_t infinity = 0x7F80'0000U;
+        if (largest > infinity) return static_cast<std::uint8_t>(layout_of<typename scale::format>::nan_code);
+        if (largest == infinity) return infinite_code;
+        if constexpr (BlockScaled::has_tensor_scale) {
+            if (largest == 0) return scaling.smallest;
+            return float_scale_code<element, scale>(largest, tensor, scaling);
+        } else {
+            return static_cast<std::uint8_t>(
+                single_lane::scale_exponent_codes<coding_format<element>>(largest, scaling.rule));
+        }
+    }
+};
 
 /// x rounded to the nearest element, ties to even; finite x beyond the largest element becomes that.
 template <class Element>
@@ -81,6 +125,7 @@ struct block_divisor {
                     const auto bits = bit_cast<std::uint64_t>(midpoint(k) * product);  // exact
                     beyond[k] = static_cast<std::uint32_t>(
                         single_lane::rounding_threshold(bits, std::uint64_t{k % 2 == 1}));
+                    if (significand == 0) beyond[k] = 0x7F7F'FFFFU;
                 }
             }
         }

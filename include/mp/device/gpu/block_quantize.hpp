@@ -6,6 +6,7 @@
 #include <mp/arrays/convert/block_quantizer.hpp>
 #include <mp/arrays/convert/number_range.hpp>
 #include <mp/device/gpu/block_encoding.hpp>
+#include <mp/device/gpu/block_scale_search.hpp>
 #include <mp/device/gpu/block_scaled_span.hpp>
 #include <mp/device/gpu/block_vector_walk.hpp>
 #include <mp/device/gpu/row_access.hpp>
@@ -44,10 +45,8 @@ struct block_quantize_kernel {
     std::ptrdiff_t vector_length;  ///< of the matrix, also where its vectors are walked as one
     std::uint64_t vector_index;    ///< distance of the indices of vectors, which random bits follow from
     std::uint64_t position_index;  ///< and of neighbours in a vector
-    scale_rule rule;
-    bool by_element;
-    bool nearest;                ///< whether element_projection is nearest_even with saturation::finite
-    std::uint8_t infinite_code;  ///< of the scale of a block with an infinity
+    block_scale_choice<BlockScaled> choice;
+    bool nearest;  ///< whether element_projection is nearest_even with saturation::finite
 
     MP_ANY_EXECUTION_SPACE
     template <class Thread>
@@ -62,12 +61,15 @@ struct block_quantize_kernel {
                 (i - vector * across) * walk::warp_elements + thread.lane() * width;
             const row_floats<width> values =
                 load_row_floats<width>(thread, in.vectors, vector, position, in.length);
-            const std::uint32_t largest = largest_of_block(thread, values);
-            const std::uint8_t code = scale_of(largest, tensor);
+            std::uint8_t code = 0;
+            if (choice.scaling.given) {
+                if (position < in.length) code = thread.load(scale_at(vector, position)).bits();
+            } else {
+                code = choice.code(largest_of_block(thread, values), tensor);
+            }
             constexpr auto nan_code = static_cast<std::uint8_t>(layout_of<typename scale::format>::nan_code);
-            if (thread.lane() % block_lanes == 0 && position < in.length) {
-                thread.store(in.scales + (vector * in.blocks_per_vector + position / BlockScaled::block_size),
-                             scale::from_bits(code));
+            if (!choice.scaling.given && thread.lane() % block_lanes == 0 && position < in.length) {
+                thread.store(scale_at(vector, position), scale::from_bits(code));
             }
             std::uint64_t codes = 0;
             if (code != nan_code) codes = encode(values, code, tensor, vector, position);
@@ -77,7 +79,10 @@ struct block_quantize_kernel {
     }
 
 private:
-    static constexpr std::uint32_t infinity = 0x7F80'0000U;
+    [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE scale* scale_at(std::ptrdiff_t vector,
+                                                                  std::ptrdiff_t position) const {
+        return in.scales + (vector * in.blocks_per_vector + position / BlockScaled::block_size);
+    }
 
     /// The largest magnitude code of the lanes of a block; of the finite ones if the others do not count.
     MP_ANY_EXECUTION_SPACE
@@ -87,8 +92,7 @@ private:
         std::uint32_t largest = 0;
         MP_UNROLL
         for (int i = 0; i < width; ++i) {
-            std::uint32_t magnitude = bit_cast<std::uint32_t>(values.values[i]) & 0x7FFF'FFFFU;
-            if (by_element && magnitude >= infinity) magnitude = 0;
+            const std::uint32_t magnitude = choice.magnitude(values.values[i]);
             largest = largest < magnitude ? magnitude : largest;
         }
         MP_UNROLL
@@ -97,20 +101,6 @@ private:
             largest = largest < other ? other : largest;
         }
         return largest;
-    }
-
-    [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE std::uint8_t scale_of(std::uint32_t largest,
-                                                                        float tensor) const {
-        using layout = layout_of<typename scale::format>;
-        if (largest > infinity) return static_cast<std::uint8_t>(layout::nan_code);
-        if (largest == infinity) return infinite_code;
-        if constexpr (BlockScaled::has_tensor_scale) {
-            if (largest == 0) return layout::has_zero ? 1 : 0;
-            return float_scale_code<element, scale>(largest, tensor, rule);
-        } else {
-            return static_cast<std::uint8_t>(
-                single_lane::scale_exponent_codes<coding_format<element>>(largest, rule));
-        }
     }
 
     [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE std::uint64_t encode(const row_floats<width>& values,
@@ -191,6 +181,7 @@ struct tensor_scale_kernel {
     float* tensor_scale;
     float given;
     bool computes;
+    scale_rule rule;
 
     MP_ANY_EXECUTION_SPACE
     template <class Thread>
@@ -200,32 +191,12 @@ struct tensor_scale_kernel {
         if (computes) {
             const exact_value amax =
                 exact_magnitude<float>(bit_cast<std::uint32_t>(thread.load(tensor_scale)));
-            result =
-                tensor_scale_for<typename BlockScaled::element_type, typename BlockScaled::scale_type>(amax);
+            result = tensor_scale_for<typename BlockScaled::element_type, typename BlockScaled::scale_type>(
+                amax, rule);
         }
         thread.store(tensor_scale, result);
     }
 };
-
-/// What quantise_options may say for a format and a matrix of a certain direction.
-template <class BlockScaled>
-void check_quantize_options(std::string_view function, const quantize_options& options,
-                            block_direction direction) {
-    if (options.direction != direction) {
-        throw_argument(function, "options.direction",
-                       options.direction == block_direction::along_rows ? "along_rows" : "along_columns",
-                       "must be to.direction");
-    }
-    if (is_zero(options.tensor_scale)) return;
-    if constexpr (!BlockScaled::has_tensor_scale) {
-        throw_argument(function, "options.tensor_scale", options.tensor_scale,
-                       "must be 0, as the format has no tensor scale");
-    }
-    if (signbit(options.tensor_scale) || !isnormal(options.tensor_scale)) {
-        throw_argument(function, "options.tensor_scale", options.tensor_scale,
-                       "must be a positive normal float, or 0 to be computed");
-    }
-}
 
 }}  // namespace mp::detail
 
@@ -240,7 +211,8 @@ namespace mp { inline namespace MP_ISA_NAMESPACE {
 /// formats that have one is written to *to.tensor_scale; where it is to be computed (options.tensor_scale is
 /// 0), that costs a pass over the matrix before. Roundings other than nearest-even with saturation::finite,
 /// and blocks with infinities or NaN, go through the exact arithmetic of integers. Blocks have 8 to 128
-/// elements, a power of two. Enqueues up to four kernels, allocates nothing.
+/// elements, a power of two. Square tiles and four_over_six rules cost another pass over the matrix. Enqueues up
+/// to five kernels, allocates nothing.
 ///
 /// Throws argument_error for views and spans that do not fit each other, and as mp::quantize on the CPU.
 template <gpu_executor Executor, class Value, class BlockScaled>
@@ -248,20 +220,25 @@ template <gpu_executor Executor, class Value, class BlockScaled>
 void quantize(Executor exec, matrix_view<Value> from, const block_scaled_span<BlockScaled>& to,
               const quantize_options& options = {}) {
     using value = std::remove_const_t<Value>;
-    using element = typename BlockScaled::element_type;
-    using scale = typename BlockScaled::scale_type;
     static_assert(std::is_same_v<detail::block_wide<value>, float>,
                   "mp: on a GPU matrices of float, or of formats that float holds, are quantised");
     constexpr std::string_view function = "mp::quantize";
     detail::check_block_view(function, "from", from);
     detail::check_block_span(function, "to", to, "from", from.rows, from.columns);
-    detail::check_quantize_options<BlockScaled>(function, options, to.direction);
+    if (options.direction != to.direction) {
+        detail::throw_argument(
+            function, "options.direction",
+            options.direction == block_direction::along_rows ? "along_rows" : "along_columns",
+            "must be to.direction");
+    }
+    detail::check_quantize_options<BlockScaled>(function, options);
     const matrix_view<const value> source{from.data, from.rows, from.columns, from.leading_dimension,
                                           from.order};
     const bool empty = from.rows == 0 || from.columns == 0;
     if constexpr (BlockScaled::has_tensor_scale) {
         const bool computes = is_zero(options.tensor_scale);
-        const detail::tensor_scale_kernel<BlockScaled> set{to.tensor_scale, options.tensor_scale, false};
+        const detail::tensor_scale_kernel<BlockScaled> set{to.tensor_scale, options.tensor_scale, false,
+                                                           options.rule};
         launch(function, exec, simt::launch_size{}, set);
         if (computes) {
             constexpr int width = detail::row_chunk<value>;
@@ -279,21 +256,12 @@ void quantize(Executor exec, matrix_view<Value> from, const block_scaled_span<Bl
                                              detail::row_threads)},
                        find);
             }
-            const detail::tensor_scale_kernel<BlockScaled> compute{to.tensor_scale, 0.0F, true};
+            const detail::tensor_scale_kernel<BlockScaled> compute{to.tensor_scale, 0.0F, true, options.rule};
             launch(function, exec, simt::launch_size{}, compute);
         }
     }
     if (empty) return;
-    constexpr bool is_power = !BlockScaled::has_tensor_scale;
-    const scale_rule rule = options.rule != scale_rule::standard ? options.rule
-                            : is_power                           ? scale_rule::floor
-                                                                 : scale_rule::nearest;
-    std::uint8_t infinite_code = 0;
-    if constexpr (is_power) {
-        infinite_code = static_cast<std::uint8_t>(detail::infinite_scale_exponent<element>(rule) + 127);
-    } else {
-        infinite_code = static_cast<std::uint8_t>(layout_of<typename scale::format>::max_finite_code);
-    }
+    if (detail::has_separate_scales(options)) detail::choose_block_scales(exec, source, to, options);
     const bool along_rows = to.direction == block_direction::along_rows;
     const auto columns = static_cast<std::uint64_t>(from.columns);
     const detail::block_vector_walk<BlockScaled, const value> walk(source, to);
@@ -305,10 +273,8 @@ void quantize(Executor exec, matrix_view<Value> from, const block_scaled_span<Bl
         to.vector_length(),
         along_rows ? columns : 1,
         along_rows ? 1 : columns,
-        rule,
-        options.nonfinite == nonfinite_handling::by_element,
-        options.element == projection{rounding::nearest_even, saturation::finite},
-        infinite_code};
+        detail::block_scale_choice<BlockScaled>(options),
+        options.element == projection{rounding::nearest_even, saturation::finite}};
     launch(function, exec, walk.launch(), kernel);
 }
 

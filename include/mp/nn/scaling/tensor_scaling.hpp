@@ -152,15 +152,22 @@ struct torchao_scaling {
 
 namespace mp { inline namespace MP_ISA_NAMESPACE {
 
-/// The power-of-two scale of a block whose largest magnitude is `amax`, by one of the four published rules
+/// The power-of-two scale of a block whose largest magnitude is `amax`, by one of the published rules
 /// (see scale_rule; standard is floor): values are to be divided by it. These are the scales that
 /// mp::quantize gives the blocks of the MX formats. 0 has the smallest scale, 2^-127; NaN the scale NaN; an
-/// infinity the largest that the rule gives.
+/// infinity the largest that the rule gives. Throws argument_error for four_over_six rules, which are not for
+/// powers of two.
 ///
 ///     mp::power_of_two_block_scale<mp::float8_e4m3fn>(amax, mp::scale_rule::ceil)
 template <block_element Element>
 [[nodiscard]] constexpr float8_e8m0fnu power_of_two_block_scale(float amax,
                                                                 scale_rule rule = scale_rule::standard) {
+    if (detail::is_four_over_six(rule)) {
+        detail::throw_argument(
+            "mp::power_of_two_block_scale", "rule",
+            rule == scale_rule::four_over_six_mse ? "four_over_six_mse" : "four_over_six_mae",
+            "must be a rule for scales that are powers of two");
+    }
     const auto bits = detail::bit_cast<std::uint32_t>(amax) & 0x7fffffffU;
     if (bits > 0x7f800000U) return float8_e8m0fnu::from_bits(layout_of<formats::float8_e8m0fnu>::nan_code);
     const scale_rule chosen = rule == scale_rule::standard ? scale_rule::floor : rule;

@@ -17,6 +17,15 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr Ints scale_exponent_code(scale_rule ru
     code -= layout::max_exponent;
     if (rule == scale_rule::ceil) {
         code = significand > f ? code + 1 : code;
+    } else if (rule == scale_rule::torchao_ceil) {
+        code = significand > (word{1} << (Bits - 1)) ? code + 1 : code;
+    } else if (rule == scale_rule::torchao_rceil) {
+        // A product half a unit of the last place above a power of two is rounded to it. Beside 2^-127 products are
+        // subnormal floats, whose unit is twice as large relative to them.
+        constexpr auto limit = static_cast<word>(reciprocal_limit<Format, Bits>(1));
+        constexpr auto subnormal_limit = static_cast<word>(reciprocal_limit<Format, Bits>(2));
+        const Words most = code == 0 ? Words{} + subnormal_limit : Words{} + limit;
+        code = significand > most ? code + 1 : code;
     } else if (rule == scale_rule::even) {
         // Half a unit of the last place. A significand that it carries beyond all ones is rounded to the next
         // power of two; a tie there is between all ones, which is odd, and that power.

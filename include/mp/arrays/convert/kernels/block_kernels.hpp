@@ -38,6 +38,13 @@ inline constexpr bool has_block_vectors = [] {
     }
 }();
 
+/// How kernels find the scales of blocks.
+struct block_scaling {
+    scale_rule rule;        ///< not standard
+    std::uint8_t smallest;  ///< code of the smallest scale, where scales are not powers of two
+    bool given;             ///< whether the scales have been written already; the others do not matter then
+};
+
 /// Whether 2^smallest <= x < 2^largest; not so for NaN.
 MP_HOST_DEVICE constexpr bool is_between_powers(float x, int smallest, int largest) noexcept {
     const std::uint32_t first = static_cast<std::uint32_t>(smallest + 127) << 23;
@@ -59,23 +66,5 @@ constexpr bool dequantizes_with(float tensor_scale) noexcept {
 /// one after the other, and elements of each of them.
 inline constexpr std::size_t columns_abreast = 128;
 inline constexpr std::size_t columns_length = 64;
-
-/// The numbers between which a magnitude is rounded to one element or the next one, all exact; what is
-/// behind them repeats the last.
-template <class Format>
-struct element_midpoints {
-    static constexpr int count = layout_of<Format>::max_finite_code;
-    static_assert(count <= 8);
-    double values[8] = {};
-    constexpr element_midpoints() {
-        for (int k = 0; k < 8; ++k) {
-            const int lower = k < count ? k : count - 1;
-            const auto value = [](int code) {
-                return to_double<Format>(static_cast<storage_of<Format>>(code));
-            };
-            values[k] = (value(lower) + value(lower + 1)) / 2;
-        }
-    }
-};
 
 }}  // namespace mp::detail

@@ -73,11 +73,23 @@ MP_ALWAYS_INLINE void encode_quotients(const Value* from, double divisor, std::u
     }
 }
 
-/// Quantises whole blocks that lie one after the other, up to the first one with a value that is not finite;
-/// how many these are. `rule` is not scale_rule::standard; quantizes_with(tensor_scale).
+/// The codes of a block whose scale is zero: zeros with the signs of the values.
+template <class Element, int Block, class Value>
+MP_ALWAYS_INLINE void encode_zeros(const Value* from, std::uint8_t* codes) {
+    using format = coding_format<Element>;
+    for (std::size_t i = 0; i < Block; i += lanes) {
+        const vec<std::uint32_t> sign = as_uint32(load_numbers(from + i)) & 0x8000'0000U;
+        const vec<std::uint32_t> code = sign >> (31 - layout_of<format>::magnitude_bits);
+        store(codes + i,
+              narrow_to_bytes(format::nans == nan_encoding::negative_zero ? vec<std::uint32_t>{} : code));
+    }
+}
+
+/// Quantises whole blocks that lie one after the other, up to the first one with a value or a scale that is not
+/// finite, and returns their number. quantizes_with(tensor_scale).
 template <class BlockScaled, class Value>
 std::size_t quantize_blocks(const Value* from, std::size_t blocks, typename BlockScaled::scale_type* scales,
-                            std::byte* elements, scale_rule rule, float tensor_scale) {
+                            std::byte* elements, block_scaling scaling, float tensor_scale) {
     using element = typename BlockScaled::element_type;
     using scale = typename BlockScaled::scale_type;
     constexpr int block = BlockScaled::block_size;
@@ -85,27 +97,45 @@ std::size_t quantize_blocks(const Value* from, std::size_t blocks, typename Bloc
     const default_floating_point_modes modes;
     std::uint8_t codes[lanes * block];
     std::uint32_t magnitudes[lanes];
-    std::uint8_t scale_codes[lanes];
+    std::uint8_t scale_codes[lanes] = {};
     for (std::size_t done = 0; done < blocks;) {
         const std::size_t group = blocks - done < lanes ? blocks - done : lanes;
         const vec<std::uint32_t> largest = block_magnitudes<block>(from, group);
         store(magnitudes, largest);
         std::size_t finite = 0;
         while (finite < group && magnitudes[finite] < 0x7f80'0000U) ++finite;
+        if (scaling.given) {
+            std::memcpy(scale_codes, codes_of(scales + done), group);
+            for (std::size_t b = 0; b < finite; ++b) {
+                if (scale_codes[b] == layout_of<typename scale::format>::nan_code) finite = b;
+            }
+        }
         if constexpr (is_power_of_two_scale<scale>) {
-            store(scale_codes, narrow_to_bytes(scale_exponent_codes<coding_format<element>>(largest, rule)));
+            if (!scaling.given) {
+                store(scale_codes,
+                      narrow_to_bytes(scale_exponent_codes<coding_format<element>>(largest, scaling.rule)));
+            }
             for (std::size_t b = 0; b < finite; ++b) {
                 encode_scaled<element, block>(from + b * block, scale_codes[b], codes + b * block);
             }
         } else {
             using scale_format = typename scale::format;
-            const vec<std::uint32_t> code =
-                scale_quotient_codes<coding_format<element>, scale_format>(largest, tensor_scale, rule);
+            vec<std::uint32_t> code;
+            if (scaling.given) {
+                code = widen(load(scale_codes));
+            } else {
+                code = scale_quotient_codes<coding_format<element>, scale_format>(largest, tensor_scale,
+                                                                                  scaling);
+                store(scale_codes, narrow_to_bytes(code));
+            }
             float values[lanes];
             store(values, widen_codes<scale_format>(code));
-            store(scale_codes, narrow_to_bytes(code));
             for (std::size_t b = 0; b < finite; ++b) {
                 const double divisor = static_cast<double>(values[b]) * static_cast<double>(tensor_scale);
+                if (scaling.smallest == 0 && !(divisor > 0)) {
+                    encode_zeros<element, block>(from + b * block, codes + b * block);
+                    continue;
+                }
                 encode_quotients<element, block>(from + b * block, divisor, codes + b * block);
             }
         }

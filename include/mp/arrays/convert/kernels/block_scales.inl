@@ -35,7 +35,7 @@ MP_ALWAYS_INLINE vec<std::uint32_t> block_magnitudes(const Value* from, std::siz
     return as_uint32(of_block[0]);
 }
 
-/// scale_code for finite magnitudes; the smallest positive number for a magnitude of zero.
+/// scale_code for finite magnitudes; the smallest scale for a magnitude of zero.
 ///
 /// The quotient of a float by max * tensor scale, of up to 3 + 24 bits, is rounded to double first, which is
 /// innocuous: scales and the midpoints between them have at most 11 bits, so a quotient that is none of them
@@ -43,11 +43,11 @@ MP_ALWAYS_INLINE vec<std::uint32_t> block_magnitudes(const Value* from, std::siz
 /// anything, which the comparisons and the rounding below see as they would the quotient.
 template <class Format, class ScaleFormat>
 MP_ALWAYS_INLINE vec<std::uint32_t> scale_quotient_codes(vec<std::uint32_t> magnitude, float tensor_scale,
-                                                         scale_rule rule) {
+                                                         const block_scaling& scaling) {
     using layout = layout_of<ScaleFormat>;
     constexpr double max_element = to_double<Format>(layout_of<Format>::max_finite_code);
     constexpr double largest = to_double<ScaleFormat>(layout::max_finite_code);
-    constexpr double smallest = power_of_two<double>(layout::quantum_exponent - 4);
+    constexpr double least = power_of_two<double>(layout::quantum_exponent - 4);
     const doubles divisor = doubles{} + max_element * static_cast<double>(tensor_scale);
     std::uint32_t magnitudes[lanes];
     store(magnitudes, magnitude);
@@ -57,18 +57,20 @@ MP_ALWAYS_INLINE vec<std::uint32_t> scale_quotient_codes(vec<std::uint32_t> magn
         std::memcpy(&amax, magnitudes + i * lanes / 2, sizeof amax);
         doubles x = div(__builtin_convertvector(amax, doubles), divisor);
         x = x < largest ? x : doubles{} + largest;
-        x = x > smallest ? x : doubles{} + smallest;
+        x = x > least ? x : doubles{} + least;
         const auto bits = reinterpret_cast<uint64_lanes>(x);
         cut[i] = has_more_than_float(bits) ? cut_to_float(bits) | 1U : cut_to_float(bits);
     }
     const vec<float> q = as_float(low_halves(cut[0], cut[1]));
     vec<std::uint32_t> code = narrow_codes<ScaleFormat>(q);
-    if (rule == scale_rule::floor) {
+    if (scaling.rule == scale_rule::floor) {
         code = widen_codes<ScaleFormat>(code) > q ? code - 1U : code;
-    } else if (rule == scale_rule::ceil) {
+    } else if (scaling.rule == scale_rule::ceil) {
         code = widen_codes<ScaleFormat>(code) < q ? code + 1U : code;
     }
-    return code == 0U ? vec<std::uint32_t>{} + 1U : code;
+    const auto smallest = std::uint32_t{scaling.smallest};
+    const auto is_too_small = (magnitude == 0U) | (code < smallest);
+    return is_too_small ? vec<std::uint32_t>{} + smallest : code;
 }
 
 }}}  // namespace mp::detail::MP_TARGET

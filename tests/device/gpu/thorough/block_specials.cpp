@@ -57,15 +57,16 @@ void compare(oracle::disagreements& wrong, const block_specials::values& x,
     }
 }
 
-using e5m2fnuz_64 = mp::block_scaled<mp::float8_e5m2fnuz, 64>;
 using e4m3_e4m3 = mp::block_scaled<mp::float8_e4m3fn, 16, mp::float8_e4m3fn>;
 
 }  // namespace
 
 TEST_CASE_TEMPLATE("special values have the CPU's bits", Format, mp::mxfp8_e4m3, mp::mxfp8_e5m2,
-                   mp::mxfp6_e2m3, mp::mxfp6_e3m2, mp::mxfp4, mp::mxint8, mp::nvfp4, e5m2fnuz_64, e4m3_e4m3) {
+                   mp::mxfp6_e2m3, mp::mxfp6_e3m2, mp::mxfp4, mp::mxint8, mp::nvfp4, e4m3_e4m3) {
     oracle::disagreements wrong;
     for (const auto which : {range::all, range::without_large, range::nothing_finite}) {
+        // The largest numbers lead to a tensor scale under which everything is done exactly, which takes long.
+        if (Format::has_tensor_scale && which == range::all) continue;
         const auto values = block_specials::make(Format::block_size, which);
         block_specials::for_each_option<Format>(
             [&](const mp::quantize_options& options) { compare<Format>(wrong, values, options); });
