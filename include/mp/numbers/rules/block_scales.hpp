@@ -72,7 +72,7 @@ inline constexpr exact_value largest_of = unpack<Format>(layout_of<Format>::max_
 /// Significand of amax, in `Bits` bits, up to which torchao_rceil has the lower of two powers of two: the largest
 /// whose product with the float 1 / max is at most (1 + excess * 2^-24) times that power.
 template <class Format, int Bits>
-constexpr std::uint64_t reciprocal_limit(unsigned excess) noexcept {
+MP_HOST_DEVICE constexpr std::uint64_t reciprocal_limit(unsigned excess) noexcept {
     constexpr exact_value max = largest_of<Format>;
     // Of 24 bits, as is its reciprocal, which lies above 2^23, and is 2^24 for a power of two.
     constexpr std::uint64_t f = (max.significand << leading_zeros(max.significand)) >> 40;
