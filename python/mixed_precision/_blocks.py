@@ -105,12 +105,15 @@ class BlockScaled:
 def quantize(x: Any, format: str, *, rule: str = "standard", direction: str = "along_rows",
              rounding: str = "nearest_even", saturation: str = "finite", nonfinite: str = "propagate",
              tensor_scale: float | None = None, seed: int | None = None, random_bits: int = 32,
-             threads: int = 1) -> BlockScaled:
+             threads: int = 1, scale_floor: str = "smallest", square_tiles: bool = False) -> BlockScaled:
     """A matrix (or a vector, as a matrix of one row) in a block format.
 
     rule: how a block's scale follows from its largest magnitude: "standard" (floor for MX, nearest for NVFP4), "floor",
-    "ceil", "even" or "nearest". rounding: of the elements, as in round_to; stochastic with a seed. nonfinite: "propagate" or
-    "by_element". tensor_scale: of NVFP4; by default it follows from the largest magnitude of all.
+    "ceil", "even" or "nearest"; "torchao_rceil" or "torchao_ceil" for MX; "four_over_six_mse" or "four_over_six_mae" for
+    NVFP4. rounding: of the elements, as in round_to; stochastic with a seed. nonfinite: "propagate", "by_element" or
+    "nan_scale". tensor_scale: of NVFP4; by default it follows from the largest magnitude of all. scale_floor: smallest scale
+    of an NVFP4 block, "smallest" (2^-9), "normal" (2^-6) or "none" (0). square_tiles: whether tiles of block x block elements
+    share a scale.
     """
     of = _block_format(format)
     count = threads_of(threads)
@@ -123,6 +126,7 @@ def quantize(x: Any, format: str, *, rule: str = "standard", direction: str = "a
     core = _core.quantize(of.name, values, projection, choice("rule", rule, _core.SCALE_RULES),
                           choice("direction", direction, _core.DIRECTIONS),
                           choice("nonfinite", nonfinite, _core.NONFINITE), tensor_scale or 0.0,
+                          choice("scale_floor", scale_floor, _core.SCALE_FLOORS), bool(square_tiles),
                           integer("seed", seed, 0, 2**64 - 1) if stochastic else 0, count)
     return BlockScaled(of, direction, core)
 

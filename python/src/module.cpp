@@ -112,7 +112,7 @@ mp::range_report range_report(const std::string& format, const source& x, int th
 
 std::unique_ptr<quantized> quantize(const std::string& format, const source& x, mp::projection element,
                                     int rule, int direction, int nonfinite, float tensor_scale,
-                                    std::uint64_t seed, int threads) {
+                                    int scale_floor, bool square_tiles, std::uint64_t seed, int threads) {
     const block_row& row = block_format_named(format);
     mp::quantize_options options;
     options.rule = enumerator<mp::scale_rule>(rule);
@@ -121,6 +121,8 @@ std::unique_ptr<quantized> quantize(const std::string& format, const source& x, 
     options.direction = enumerator<mp::block_direction>(direction);
     options.nonfinite = enumerator<mp::nonfinite_handling>(nonfinite);
     options.tensor_scale = tensor_scale;
+    options.scale_floor = enumerator<mp::block_scale_floor>(scale_floor);
+    options.square_tiles = square_tiles;
     const auto rows = static_cast<std::ptrdiff_t>(x.shape(0));
     const auto columns = static_cast<std::ptrdiff_t>(x.shape(1));
     return with_floats(x, [&]<class From>(const From* from) {
@@ -209,9 +211,11 @@ void define_names(nb::module_& m) {
     m.attr("NAN_SUBSTITUTES") = names_of({"largest", "zero"});
     m.attr("SUBNORMALS") = names_of({"gradual", "flush_results", "flush_all"});
     m.attr("TININESS") = names_of({"after_rounding", "before_rounding"});
-    m.attr("SCALE_RULES") = names_of({"standard", "floor", "ceil", "even", "nearest"});
+    m.attr("SCALE_RULES") = names_of({"standard", "floor", "ceil", "even", "nearest", "torchao_rceil",
+                                      "torchao_ceil", "four_over_six_mse", "four_over_six_mae"});
     m.attr("DIRECTIONS") = names_of({"along_rows", "along_columns"});
-    m.attr("NONFINITE") = names_of({"propagate", "by_element"});
+    m.attr("SCALE_FLOORS") = names_of({"smallest", "normal", "none"});
+    m.attr("NONFINITE") = names_of({"propagate", "by_element", "nan_scale"});
     m.attr("VERSION") = std::to_string(MP_VERSION_MAJOR) + "." + std::to_string(MP_VERSION_MINOR) + "." +
                         std::to_string(MP_VERSION_PATCH);
 }

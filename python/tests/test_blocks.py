@@ -105,7 +105,16 @@ def test_options():
     np.testing.assert_array_equal(a.dequantize(), b.dequantize())
     assert (a.dequantize() != c.dequantize()).any()
     assert mp.quantize(x, "nvfp4", tensor_scale=0.25).tensor_scale == 0.25
+    mse, standard = (mp.quantize(x, "nvfp4", rule=r).report(x).relative_error for r in ("four_over_six_mse", "standard"))
+    assert mse < standard
+    tiles = mp.quantize(x, "nvfp4", square_tiles=True)
+    np.testing.assert_array_equal(tiles.dequantize(),
+                                  mp.quantize(x, "nvfp4", square_tiles=True, direction="along_columns").dequantize())
+    x[1] = 0
+    for floor, smallest in (("smallest", 1), ("normal", 8), ("none", 0)):
+        assert mp.quantize(x, "nvfp4", scale_floor=floor).scales.view(np.uint8).min() == smallest
     x[0, 0] = np.inf
+    assert np.isnan(mp.quantize(x, "mxfp4", nonfinite="nan_scale").dequantize()[0, :32]).all()
     assert not np.isfinite(mp.quantize(x, "mxfp8_e5m2", nonfinite="by_element", saturation="propagate").dequantize()[0, 0])
     assert mp.quantize(np.zeros((0, 5)), "mxfp4").dequantize().shape == (0, 5)
     assert mp.quantize(np.zeros((5, 0)), "nvfp4").packed.shape == (5, 0)
@@ -115,6 +124,8 @@ def test_options():
     (lambda: mp.quantize(np.ones((2, 2)), "mxfp5"), ValueError, "format is 'mxfp5'; it must be one of mxfp8_e4m3"),
     (lambda: mp.quantize(np.ones((2, 2, 2)), "mxfp4"), ValueError, "x has 3 dimensions; it must have 2"),
     (lambda: mp.quantize(np.ones((2, 2)), "mxfp4", rule="max"), ValueError, "rule is 'max'"),
+    (lambda: mp.quantize(np.ones((2, 2)), "mxfp4", rule="four_over_six_mae"), ValueError, "rule is 'four_over_six_mae'"),
+    (lambda: mp.quantize(np.ones((2, 2)), "mxfp4", scale_floor="zero"), ValueError, "scale_floor is 'zero'"),
     (lambda: mp.quantize(np.ones((2, 2)), "mxfp4", direction=1), ValueError, "direction is 1"),
     (lambda: mp.quantize(np.ones((2, 2)), "mxfp4", tensor_scale=2.0), ValueError, "tensor_scale is 2.0; it must be None for mxfp4"),
     (lambda: mp.quantize(np.ones((2, 2)), "nvfp4", tensor_scale=-2.0), ValueError, "tensor_scale is -2.0; it must be a positive"),
