@@ -7,6 +7,7 @@
 #include <doctest/doctest.h>
 #include <cstdint>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -71,4 +72,18 @@ TEST_CASE("packed numbers and scales") {
     mp::convert(mp::cpu{}, scales, values);
     CHECK(bits_of(values[0]) == 0x00400000);
     CHECK(bits_of(values[1]) == 0x7fc00000);
+}
+
+TEST_CASE("four over six sums errors in one order") {
+    // 12 is 6 * 2 and 4 * 3; 9 is 3 * 3, and between 8 and 12 for a scale of 2; 1 is 0.5 * 2, and 0 or 1.5 for 3.
+    for (const auto rule : {mp::scale_rule::four_over_six_mse, mp::scale_rule::four_over_six_mae}) {
+        for (const auto& [other, code] : {std::pair{9.0f, 0x44U}, std::pair{1.0f, 0x40U}}) {
+            std::vector<float> x(16, other);
+            x[5] = -12;
+            const auto q = mp::quantize<mp::nvfp4>(mp::cpu{}, x, {.rule = rule, .tensor_scale = 1});
+            CHECK(q.scales()[0].bits() == code);
+            CHECK(bits_of(q.value(0, 5)) == bits_of(-12));
+            CHECK(bits_of(q.value(0, 6)) == bits_of(other));
+        }
+    }
 }

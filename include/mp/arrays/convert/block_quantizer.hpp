@@ -119,30 +119,28 @@ inline constexpr bool has_four_over_six = BlockScaled::has_tensor_scale && [] {
 }();
 
 /// Throws argument_error unless the options are those of a format.
-template <class BlockScaled>
-void check_quantize_options(std::string_view function, const quantize_options& options) {
-    constexpr bool has_tensor_scale = BlockScaled::has_tensor_scale;
+inline void check_quantize_options(std::string_view function, const quantize_options& options,
+                                   bool has_tensor_scale, bool has_search, int block_size) {
+    const auto reject_rule = [&](const char* name, const char* what) {
+        throw_argument(function, "options.rule", name, what);
+    };
     const scale_rule rule = options.rule;
-    const bool is_torchao = rule == scale_rule::torchao_rceil || rule == scale_rule::torchao_ceil;
-    if (has_tensor_scale && is_torchao) {
-        throw_argument(function, "options.rule",
-                       rule == scale_rule::torchao_rceil ? "torchao_rceil" : "torchao_ceil",
-                       "must be a rule for scales that are not powers of two");
+    if (has_tensor_scale && (rule == scale_rule::torchao_rceil || rule == scale_rule::torchao_ceil)) {
+        reject_rule(rule == scale_rule::torchao_rceil ? "torchao_rceil" : "torchao_ceil",
+                    "must be a rule for scales that are not powers of two");
     }
-    if (!has_four_over_six<BlockScaled> && is_four_over_six(rule)) {
-        throw_argument(function, "options.rule",
-                       rule == scale_rule::four_over_six_mse ? "four_over_six_mse" : "four_over_six_mae",
-                       "must not be used except for elements of E2M1 with scales that are not powers of two");
+    if (!has_search && is_four_over_six(rule)) {
+        reject_rule(rule == scale_rule::four_over_six_mse ? "four_over_six_mse" : "four_over_six_mae",
+                    "must not be used except for elements of E2M1 with scales that are not powers of two");
     }
     if (!has_tensor_scale && options.scale_floor != block_scale_floor::smallest) {
         throw_argument(function, "options.scale_floor",
                        options.scale_floor == block_scale_floor::normal ? "normal" : "none",
                        "must be smallest, as the scales of the format are powers of two");
     }
-    if (options.square_tiles && BlockScaled::block_size != 16 && BlockScaled::block_size != 32) {
+    if (options.square_tiles && block_size != 16 && block_size != 32) {
         throw_argument(function, "options.square_tiles", "true",
-                       "must be false, as blocks have " + error_text(BlockScaled::block_size) +
-                           " elements, not 16 or 32");
+                       "must be false, as blocks have " + error_text(block_size) + " elements, not 16 or 32");
     }
     if (is_zero(options.tensor_scale)) return;
     if (!has_tensor_scale) {
@@ -153,6 +151,11 @@ void check_quantize_options(std::string_view function, const quantize_options& o
         throw_argument(function, "options.tensor_scale", options.tensor_scale,
                        "must be a positive normal float, or 0 to be computed");
     }
+}
+template <class BlockScaled>
+void check_quantize_options(std::string_view function, const quantize_options& options) {
+    check_quantize_options(function, options, BlockScaled::has_tensor_scale, has_four_over_six<BlockScaled>,
+                           BlockScaled::block_size);
 }
 
 /// Whether scales are chosen in a pass of their own, before elements are encoded.
