@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <cstdio>
 #include <exception>
@@ -22,6 +23,7 @@
 #include "mpi.hpp"
 #include "options.hpp"
 #include "report.hpp"
+#include "retries.hpp"
 #include "training.hpp"
 
 namespace examples::train_gpt { namespace {
@@ -111,7 +113,7 @@ void train_and_tell(options chosen, const gpu& device, mp::any_communicator& ran
     }
 }
 
-int run(std::span<const std::string_view> arguments) {
+int run(const std::string& program, std::span<const std::string_view> arguments) {
     options defaults;
     defaults.text = MP_EXAMPLE_DATA_DIR "/../../include/mp";
     const options chosen = parse_options(arguments, defaults);
@@ -119,21 +121,26 @@ int run(std::span<const std::string_view> arguments) {
         std::fputs(std::string(usage).c_str(), stdout);
         return 0;
     }
+    if (chosen.retries != 0) {
+        return run_with_retries(command_of_try(program, arguments, chosen.launch), chosen.retries);
+    }
+    const std::chrono::seconds timeout(chosen.rank_timeout);
     gpu device{"", all_recipes()};
     if (chosen.device == train_gpt::device::cuda) device = find_cuda_device();
     if (chosen.device == train_gpt::device::simulated) device = simulated_gpu();
     if (chosen.ranks == 0) {
-        run_on_mpi(chosen.device == train_gpt::device::cuda,
+        run_on_mpi(chosen.device == train_gpt::device::cuda, timeout,
                    [&](mp::any_communicator& ranks) { train_and_tell(chosen, device, ranks); });
     } else if (chosen.ranks == 1) {
         mp::single_rank alone;
         mp::any_communicator ranks(alone);
         train_and_tell(chosen, device, ranks);
     } else {
-        mp::run_loopback(chosen.ranks, [&](mp::loopback_communicator& thread) {
+        const auto train = [&](mp::loopback_communicator& thread) {
             mp::any_communicator ranks(thread);
             train_and_tell(chosen, device, ranks);
-        });
+        };
+        mp::run_loopback(chosen.ranks, train, timeout);
     }
     return 0;
 }
@@ -143,7 +150,7 @@ int run(std::span<const std::string_view> arguments) {
 
 int main(int argc, char** argv) {
     try {
-        return examples::train_gpt::run(std::vector<std::string_view>(argv + 1, argv + argc));
+        return examples::train_gpt::run(argv[0], std::vector<std::string_view>(argv + 1, argv + argc));
     } catch (const examples::user_error& problem) {
         std::fprintf(stderr, "train_gpt: %s\n", problem.what());
         return 2;

@@ -3,6 +3,8 @@
 /// The processes that mpirun has started, where the program is built with MPI.
 #pragma once
 
+#include <chrono>
+
 #include <mp/parallel.hpp>
 
 #include "../common/arguments.hpp"
@@ -32,14 +34,14 @@ inline bool mpi_takes_device_memory() {
 
 /// Calls train(ranks) in every process. One that fails ends the others.
 template <class Train>
-void run_on_mpi(bool device_memory, const Train& train) {
+void run_on_mpi(bool device_memory, std::chrono::seconds timeout, const Train& train) {
     int level = MPI_THREAD_SINGLE;
     mp::check_mpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &level), "MPI_Init_thread");
     try {
         if (device_memory && !mpi_takes_device_memory()) {
             throw user_error("--ranks mpi: this MPI does not take the memory of CUDA devices");
         }
-        mp::mpi_communicator world(MPI_COMM_WORLD);
+        mp::mpi_communicator world(MPI_COMM_WORLD, timeout);
         mp::any_communicator ranks(world);
         train(ranks);
     } catch (const std::exception& problem) {
@@ -50,7 +52,7 @@ void run_on_mpi(bool device_memory, const Train& train) {
 }
 #else
 template <class Train>
-void run_on_mpi(bool /*device_memory*/, const Train& /*train*/) {
+void run_on_mpi(bool /*device_memory*/, std::chrono::seconds /*timeout*/, const Train& /*train*/) {
     throw user_error("--ranks is 'mpi', and this program was built where there is no MPI");
 }
 #endif

@@ -25,7 +25,10 @@ struct options {
     std::string report;                ///< file; empty means none
     std::string losses;                ///< file, likewise
     train_gpt::device device = train_gpt::device::cpu;
-    int ranks = 1;  ///< threads; 0 for the processes of MPI
+    int ranks = 1;           ///< threads; 0 for the processes of MPI
+    int rank_timeout = 600;  ///< seconds
+    int retries = 0;
+    std::string launch;  ///< the command that starts the processes of MPI, for retries
     training_task task;
 };
 
@@ -55,9 +58,14 @@ run was killed and resumed.
   --wire NAME         what gradients are between ranks: as_stored, float32, bfloat16, half, mxfp8
                       (as_stored)
   --shard             ranks share the master weights and moments
+  --rank-timeout N    seconds that a rank waits for the others before it ends, with the names of those that are
+                      missing (600)
   --checkpoint FILE   saves everything now and then and at the end; the name of the recipe is put behind it
   --checkpoint-every N   steps from one to the next (100)
   --resume            goes on from the checkpoint, if there is one
+  --retries N         starts the run again when it has failed or a rank has died, N times at most; each time it goes on
+                      from the checkpoint, if there is one, as with --resume (0)
+  --launch COMMAND    for --retries with --ranks mpi: what starts the processes, such as 'mpirun -n 8'
   --weights FILE      writes the weights as safetensors; the name of the recipe is put behind it
   --stop-after N      ends this run after N steps, as if it had been interrupted
   --sample N          characters that it writes in the end (200)
@@ -167,6 +175,13 @@ inline options parse_options(std::span<const std::string_view> arguments, option
             } else {
                 count(result.ranks, 64);
             }
+        } else if (known("--rank-timeout")) {
+            count(result.rank_timeout, 1'000'000);
+        } else if (known("--retries")) {
+            count(result.retries, 1'000'000);
+        } else if (known("--launch")) {
+            if (value.empty()) throw user_error("--launch needs a command");
+            result.launch = value;
         } else if (known("--wire")) {
             task.wire = parse_wire(name, value);
         } else if (known("--sample")) {
@@ -201,6 +216,14 @@ inline options parse_options(std::span<const std::string_view> arguments, option
                          "; it must be a multiple of --heads, which is " + std::to_string(task.sizes.heads));
     }
     if (task.resume && task.checkpoint.empty()) throw user_error("--resume needs --checkpoint");
+    if (result.retries != 0 && task.checkpoint.empty()) throw user_error("--retries needs --checkpoint");
+    if (result.retries != 0 && result.ranks == 0 && result.launch.empty()) {
+        throw user_error(
+            "--retries with --ranks mpi needs --launch, since a rank that dies ends all processes");
+    }
+    if (!result.launch.empty() && (result.retries == 0 || result.ranks != 0)) {
+        throw user_error("--launch is for --retries with --ranks mpi");
+    }
     if (result.device != device::cpu && task.shard) throw user_error("--shard is for --device cpu");
     if (result.device != device::cpu && task.wire == mp::wire_format::mxfp8) {
         throw user_error("--wire mxfp8 is for --device cpu");

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// A run that is started again when it fails: this program as a process of its own, or the command that starts its
+/// ranks as processes.
+#pragma once
+
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <span>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "../common/user_error.hpp"
+
+extern char** environ;  // of POSIX
+
+namespace examples::train_gpt {
+
+/// The command that runs the program once: that of --launch, then the program, which goes on from its checkpoint.
+inline std::vector<std::string> command_of_try(const std::string& program,
+                                               std::span<const std::string_view> arguments,
+                                               const std::string& launch) {
+    std::vector<std::string> words;
+    std::istringstream launching(launch);
+    for (std::string word; launching >> word;) words.push_back(word);
+    words.push_back(program);
+    for (std::size_t i = 0; i < arguments.size(); ++i) {
+        const std::string_view it = arguments[i];
+        if (it == "--retries" || it == "--launch") {
+            ++i;  // and its value
+        } else if (!it.starts_with("--retries=") && !it.starts_with("--launch=") && it != "--resume") {
+            words.emplace_back(it);
+        }
+    }
+    words.emplace_back("--resume");
+    return words;
+}
+
+/// Runs a command until it succeeds or refuses what the user asked for, `retries` times more than once. Returns its
+/// exit status, 1 for a signal. Throws user_error where it cannot be started.
+inline int run_with_retries(const std::vector<std::string>& command, int retries) {
+    std::vector<std::string> words = command;
+    std::vector<char*> pointers;
+    for (std::string& word : words) pointers.push_back(word.data());
+    pointers.push_back(nullptr);
+    for (int retry = 1;; ++retry) {
+        pid_t child = 0;
+        const int problem = posix_spawnp(&child, pointers[0], nullptr, nullptr, pointers.data(), environ);
+        if (problem != 0) {
+            throw user_error("cannot start '" + words[0] + "': " + std::strerror(problem));
+        }
+        int status = 0;
+        while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+        }
+        constexpr int refused = 2;
+        const bool exited = WIFEXITED(status);
+        const int code = exited ? WEXITSTATUS(status) : 1;
+        if (exited && (code == 0 || code == refused)) return code;
+        const std::string how = exited ? "has failed with status " + std::to_string(code)
+                                       : "was ended by signal " + std::to_string(WTERMSIG(status));
+        if (retry > retries) {
+            std::fprintf(stderr, "train_gpt: the run %s, and there is no retry left\n", how.c_str());
+            return code;
+        }
+        std::fprintf(stderr, "train_gpt: the run %s; retry %d of %d goes on from the checkpoint\n",
+                     how.c_str(), retry, retries);
+    }
+}
+
+}  // namespace examples::train_gpt
