@@ -6,16 +6,15 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <string>
 #include <string_view>
 #include <variant>
 
+#include "require.hpp"
+
 namespace {
 
-void require(bool condition) {
-    if (!condition) std::abort();
-}
+using fuzzing::require;
 
 template <class Policy>
 void check(const Policy& policy) {
@@ -29,10 +28,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const std::string_view text(reinterpret_cast<const char*>(data), size);
     const std::int64_t world_size = 1 + static_cast<std::int64_t>(size % 3);
     mp::deepspeed_configuration configuration;
+    // Values for "auto" are short.
     try {
-        (void)mp::read_deepspeed_configuration("{fp16: {enabled: auto, loss_scale: auto}}", world_size,
-                                               {{"fp16.enabled", std::string(text.substr(0, size / 2))},
-                                                {"fp16.loss_scale", std::string(text.substr(size / 2))}});
+        if (size <= 64) {
+            (void)mp::read_deepspeed_configuration("{fp16: {enabled: auto, loss_scale: auto}}", world_size,
+                                                   {{"fp16.enabled", std::string(text.substr(0, size / 2))},
+                                                    {"fp16.loss_scale", std::string(text.substr(size / 2))}});
+        }
     } catch (const mp::error&) {
     }
     try {

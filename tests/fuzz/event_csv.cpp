@@ -5,16 +5,15 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "require.hpp"
+
 namespace {
 
-void require(bool condition) {
-    if (!condition) std::abort();
-}
+using fuzzing::require;
 
 mp::scale_event_log logged(const std::vector<mp::scale_event>& events) {
     mp::scale_event_log log(events.empty() ? 1 : events.size());

@@ -5,7 +5,6 @@
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <string_view>
 #include <system_error>
 #include <tuple>
@@ -13,14 +12,13 @@
 #include <vector>
 
 #include "oracle/library.hpp"
+#include "require.hpp"
 
 namespace {
 
 using oracle::natural;
 
-void require(bool condition) {
-    if (!condition) std::abort();
-}
+using fuzzing::require;
 
 /// 10^exponent, for as many exponents as texts of a thousand characters need.
 const natural& power_of_ten(int exponent) {

@@ -6,15 +6,15 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <string>
 #include <string_view>
+#include <type_traits>
+
+#include "require.hpp"
 
 namespace {
 
-void require(bool condition) {
-    if (!condition) std::abort();
-}
+using fuzzing::require;
 
 template <class Policy>
 void load_as(std::string_view text) {
@@ -37,22 +37,28 @@ void load_as(std::string_view text) {
     }
 }
 
+/// Loads a text as the policy that it names, and as one other, which refuses it.
+template <class... Policies>
+void load_as_any(std::string_view text, std::string_view name) {
+    std::size_t index = 0;
+    const auto load = [&]<class Policy>(std::type_identity<Policy>) {
+        const bool other = index++ == text.size() % sizeof...(Policies);
+        if (other || name == std::string_view(Policy::name)) load_as<Policy>(text);
+    };
+    (load(std::type_identity<Policies>{}), ...);
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     const std::string_view text(reinterpret_cast<const char*>(data), size);
+    std::string name;
     try {
-        (void)mp::saved_policy_name(text);
+        name = mp::saved_policy_name(text);
     } catch (const mp::error&) {
     }
-    load_as<mp::static_policy>(text);
-    load_as<mp::pytorch_policy>(text);
-    load_as<mp::apex_policy>(text);
-    load_as<mp::mxnet_policy>(text);
-    load_as<mp::deepspeed_policy>(text);
-    load_as<mp::megatron_policy>(text);
-    load_as<mp::fairseq_policy>(text);
-    load_as<mp::logmax_policy>(text);
-    load_as<mp::dynamic_policy<>>(text);
+    load_as_any<mp::static_policy, mp::pytorch_policy, mp::apex_policy, mp::mxnet_policy,
+                mp::deepspeed_policy, mp::megatron_policy, mp::fairseq_policy, mp::logmax_policy,
+                mp::dynamic_policy<>>(text, name);
     return 0;
 }

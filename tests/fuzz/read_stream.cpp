@@ -8,17 +8,16 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <sstream>
 #include <string>
 #include <string_view>
 #include <system_error>
 
+#include "require.hpp"
+
 namespace {
 
-void require(bool condition) {
-    if (!condition) std::abort();
-}
+using fuzzing::require;
 
 /// Reads one number from a text, and says how many characters were taken and how it went.
 template <class Value>

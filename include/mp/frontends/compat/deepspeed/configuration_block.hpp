@@ -255,11 +255,17 @@ private:
     }
     /// "; did you mean ...?" if a known key is near.
     [[nodiscard]] std::string suggestion(const std::string& key) const {
-        if (key.size() > 64 || known_.empty()) return {};
-        const auto nearest = std::min_element(
-            known_.begin(), known_.end(),
-            [&](const auto& a, const auto& b) { return edit_distance(key, a) < edit_distance(key, b); });
-        if (edit_distance(key, *nearest) > 3) return {};
+        const std::string* nearest = nullptr;
+        for (std::size_t least = 4; const std::string& it : known_) {
+            // As many letters as the lengths differ by have to be inserted or removed.
+            if ((std::max)(key.size(), it.size()) - (std::min)(key.size(), it.size()) >= least) continue;
+            const std::size_t distance = edit_distance(key, it);
+            if (distance < least) {
+                least = distance;
+                nearest = &it;
+            }
+        }
+        if (nearest == nullptr) return {};
         return "; did you mean " + quoted_excerpt(path_of(*nearest)) + "?";
     }
 
