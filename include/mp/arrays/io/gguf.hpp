@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// GGUF files of ggml and llama.cpp, mapped into memory: tensors of F32, F16, BF16, F64 and integers in place, MXFP4
-/// and NVFP4 as mp::mxfp4 and mp::nvfp4, and Q8_0, Q4_0, Q4_K and Q6_K converted. Other types are listed and not read.
+/// GGUF files of ggml and llama.cpp, mapped into memory: tensors of F32, F16, BF16, F64 and integers in place,
+/// MXFP4 and NVFP4 as mp::mxfp4 and mp::nvfp4, and Q8_0, Q4_0, Q4_K and Q6_K converted. Other types are listed
+/// and not read.
 ///
 ///     4 bytes    GGUF, then the version (2 or 3, uint32), the numbers of tensors and of pairs (uint64)
 ///     pairs      key, type (uint32), value; texts are a length (uint64) and bytes
@@ -144,11 +145,11 @@ public:
     }
     /// Returns a tensor of NVFP4 as rows of the length of the last dimension, with the tensor scale 1.
     ///
-    /// A block in the file is the scales of 4 x 16 elements, UE4M3, and 4 x 8 bytes with the elements, ordered as in
-    /// MXFP4. llama.cpp has the scale of the tensor as another tensor, a float.
+    /// A block in the file is the scales of 4 x 16 elements, UE4M3, and 4 x 8 bytes with the elements, ordered as
+    /// in MXFP4. llama.cpp has the scale of the tensor as another tensor, a float.
     ///
-    /// \throws file_error  there is none, it is of another type, or a scale is 0x7F or more: ggml reads 0x7F, a NaN of
-    ///                     E4M3, as 0, and has no sign
+    /// \throws file_error  there is none, it is of another type, or a scale is 0x7F or more: ggml reads 0x7F, a
+    ///                     NaN of E4M3, as 0, and has no sign
     [[nodiscard]] nvfp4 read_nvfp4(std::string_view name) const {
         const tensor& found = require(name, "NVFP4");
         const detail::row_shape shape = detail::as_rows(path_, detail::quoted_excerpt(name), found.shape);
@@ -168,12 +169,12 @@ public:
         }
         return result;
     }
-    /// Copies a tensor into a range of as many numbers, each the exact value rounded once: F32, F64, F16, BF16, and
-    /// blocks of MXFP4, NVFP4, Q8_0, Q4_0, Q4_K and Q6_K. As floats, these have the bits of ggml's own conversion,
-    /// except for the scale 255 of MXFP4 (see read_mxfp4).
+    /// Copies a tensor into a range of as many numbers, each the exact value rounded once: F32, F64, F16, BF16,
+    /// and blocks of MXFP4, NVFP4, Q8_0, Q4_0, Q4_K and Q6_K. Blocks become floats with the bits of ggml, in which
+    /// the code of -0 in MXFP4 and NVFP4 is 0, except for the scale 255 of MXFP4 (see read_mxfp4).
     ///
-    /// \throws file_error  there is none, its type is not supported, or their number is another; `values` are then as
-    ///                     before
+    /// \throws file_error  there is none, its type is not supported, or their number is another; `values` are then
+    ///                     as before
     template <class To>
     void read_converted(std::string_view name, To&& values) const {
         const auto to = detail::elements_of(values);

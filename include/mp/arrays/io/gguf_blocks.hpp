@@ -30,9 +30,9 @@ inline double block_half(const std::byte* block, std::size_t i) noexcept {
         half::from_bits(static_cast<std::uint16_t>(block_byte(block, i) | block_byte(block, i + 1) << 8)));
 }
 
-// Every function computes the values of a block exactly: scales have up to 11 + 8 significant bits, codes up to 8, and
-// the difference of two products of Q4_K is a multiple of 2^-24 below 2^27. Rounded to float, they are the bits of ggml,
-// which rounds at most once.
+// Every function computes the values of a block exactly: scales have up to 11 + 8 significant bits, codes up
+// to 8, and the difference of two products of Q4_K is a multiple of 2^-24 below 2^27. Rounded to float, they
+// are the bits of ggml, which rounds at most once.
 
 /// Q8_0: a scale, 32 int8 codes.
 inline void decode_q8_0(const std::byte* block, double* values) noexcept {
@@ -48,8 +48,8 @@ inline void decode_q4_0(const std::byte* block, double* values) noexcept {
         values[i + 16] = scale * (static_cast<int>(codes >> 4) - 8);
     }
 }
-/// Q4_K: scales of the factors and of the minima, 8 pairs of a factor and a minimum in 6 bits each, 128 bytes with the
-/// codes of 4 x 64 values, the first 32 of which are in low halves.
+/// Q4_K: scales of the factors and of the minima, 8 pairs of a factor and a minimum in 6 bits each, 128 bytes
+/// with the codes of 4 x 64 values, the first 32 of which are in low halves.
 inline void decode_q4_k(const std::byte* block, double* values) noexcept {
     const double scale = block_half(block, 0);
     const double minimum_scale = block_half(block, 2);
@@ -68,8 +68,8 @@ inline void decode_q4_k(const std::byte* block, double* values) noexcept {
         }
     }
 }
-/// Q6_K: 128 bytes with the lower 4 bits of codes, 64 with the upper 2, 16 int8 factors, their scale. Codes are 32 too
-/// large. A run of 32 values has its lower bits in 32 halves of bytes, and its upper bits in 32 quarters.
+/// Q6_K: 128 bytes with the lower 4 bits of codes, 64 with the upper 2, 16 int8 factors, their scale. Codes are
+/// 32 too large. A run of 32 values has its lower bits in 32 halves of bytes, and its upper bits in 32 quarters.
 inline void decode_q6_k(const std::byte* block, double* values) noexcept {
     const double scale = block_half(block, 208);
     for (std::size_t run = 0; run < 8; ++run) {
@@ -85,8 +85,8 @@ inline void decode_q6_k(const std::byte* block, double* values) noexcept {
         }
     }
 }
-/// Values of `bytes` bytes with two codes of E2M1 each, the second of which is `bytes` elements after the first. The
-/// code of -0 is 0, as in ggml.
+/// Values of `bytes` bytes with two codes of E2M1 each, the second of which is `bytes` elements after the
+/// first. The code of -0 is 0, as in ggml.
 inline void decode_e2m1(const std::byte* codes, std::size_t bytes, double scale, double* values) noexcept {
     constexpr signed char doubled[] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
     for (std::size_t i = 0; i < bytes; ++i) {
@@ -117,7 +117,7 @@ struct gguf_type {
     std::string_view name;
     std::uint32_t block;  ///< elements of a block
     std::uint32_t bytes;  ///< of a block
-    /// Computes the values of a block; null for numbers, which convert() reads, and for blocks that are not supported.
+    /// Computes the values of a block; null for numbers, which convert() reads, and for unsupported blocks.
     void (*decode)(const std::byte* block, double* values) noexcept = nullptr;
 };
 
@@ -172,8 +172,8 @@ constexpr const gguf_type* find_gguf_type(std::string_view name) {
     return nullptr;
 }
 
-/// Copies `bytes` bytes with two 4-bit codes each: the codes in low halves, then the ones in high halves, become codes in
-/// their order.
+/// Copies `bytes` bytes with two 4-bit codes each: the codes in low halves, then the ones in high halves,
+/// become packed codes in this order.
 inline void reorder_codes(const std::byte* from, std::byte* to, std::size_t bytes) noexcept {
     constexpr std::byte low{15};
     for (std::size_t i = 0; i < bytes; i += 2) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// A reader of JSON (RFC 8259) that accepts the texts which serde_json accepts, the library that defines what a
-/// safetensors header is. Source: https://github.com/serde-rs/json, src/de.rs and src/read.rs.
+/// A reader of JSON (RFC 8259) that accepts the texts that serde_json accepts, which the reference
+/// implementation of safetensors uses. Source: https://github.com/serde-rs/json, src/de.rs and src/read.rs.
 #pragma once
 
 #include <mp/arrays/io/stored_elements.hpp>
@@ -179,8 +179,8 @@ private:
         number = number * 10 + digit;
         return true;
     }
-    /// Returns true if significand * 10^exponent, rounded as serde_json rounds it (the significand to double, then the
-    /// product), is infinite.
+    /// Returns true if significand * 10^exponent, rounded as serde_json rounds it (the significand to double,
+    /// then the product), is infinite.
     static bool is_out_of_range(std::uint64_t significand, std::int64_t exponent) {
         constexpr double powers[] = {1e289, 1e290, 1e291, 1e292, 1e293, 1e294, 1e295, 1e296, 1e297, 1e298,
                                      1e299, 1e300, 1e301, 1e302, 1e303, 1e304, 1e305, 1e306, 1e307, 1e308};

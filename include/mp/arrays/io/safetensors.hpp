@@ -69,8 +69,8 @@ template <packable Value>
 class safetensors_writer {
 public:
     /// \throws file_error      the file cannot be written
-    /// \throws argument_error  a name is there twice or not valid UTF-8, a key of the metadata is there twice, a dtype
-    ///                         is not known, an array is no whole number of bytes, or they are too large
+    /// \throws argument_error  a name is there twice or not valid UTF-8, a key of the metadata is there twice, a
+    ///                         dtype is not known, an array is no whole number of bytes, or they are too large
     explicit safetensors_writer(const std::string& path, std::span<const tensor_description> tensors,
                                 const std::vector<std::pair<std::string, std::string>>& metadata = {})
         : header_(make_header(tensors, metadata)), file_(path) {
