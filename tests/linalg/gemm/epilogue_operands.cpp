@@ -236,6 +236,19 @@ TEST_CASE("every product compares the operands of its epilogue") {
     CHECK(along_m(mp::add_residual(same)) == "none");
     CHECK(along_m(mp::amax_into(p.a.data())) == overlaps("amax", "a"));
 
+    // Lists of groups are read while C is written.
+    const std::span<const std::int32_t> within(reinterpret_cast<const std::int32_t*>(p.first() + 4), 2);
+    p.first()[4] = p.first()[5] = 0.0F;
+    CHECK(refusal([&] {
+              mp::gemm_grouped_m(cpu, 1, a, batch_of_b, within, 0, p.of_c());
+          }).starts_with("mp::gemm_grouped_m: c overlaps offsets; they must not share elements"));
+    CHECK(refusal([&] {
+              mp::gemm_grouped_k(cpu, 1, a, b, within, 0, mp::matrix_batch{p.of_c()});
+          }).starts_with("mp::gemm_grouped_k: c overlaps offsets; they must not share elements"));
+    CHECK(refusal([&] {
+              mp::gemm_masked(cpu, 1, batch_of_a, batch_of_b, within, 0, batch_of_c);
+          }).starts_with("mp::gemm_masked: c overlaps counts; they must not share elements"));
+
     const auto packed = mp::packed_b<float>(cpu, b);
     CHECK(refusal([&] { mp::gemm(cpu, 1, a, packed, 0, p.of_c(), mp::dgelu(shifted)); }) ==
           overlaps("c", "preactivation"));

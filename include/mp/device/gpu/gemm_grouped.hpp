@@ -203,7 +203,7 @@ void gemm_grouped_m(const Executor& exec, float alpha, matrix_view<A> a, matrix_
     constexpr std::string_view function = "mp::gemm_grouped_m";
     const gpu_properties gpu = detail::check_grouped_device<Kernel, A, B, Epilogue>(function, exec);
     const std::ptrdiff_t groups = detail::check_group_offsets(function, offsets);
-    detail::check_row_groups(function, groups, a, b, c);
+    detail::check_row_groups(function, offsets, a, b, c);
     detail::check_row_major_groups(function, "c.order", c.order);
     detail::validate_epilogue(epilogue, c, detail::product_input{"a", a},
                               detail::product_input{"b", b, groups});
@@ -231,7 +231,7 @@ void gemm_masked(const Executor& exec, float alpha, matrix_batch<A> a, matrix_ba
     const gpu_properties gpu = detail::check_grouped_device<Kernel, A, B, Epilogue>(function, exec);
     const auto groups = static_cast<std::ptrdiff_t>(counts.size());
     if (groups == 0) return;
-    detail::check_batch(function, groups, a, b, c);
+    detail::check_masked_groups(function, counts, a, b, c);
     detail::check_row_major_groups(function, "c.first.order", c.first.order);
     detail::validate_batch_epilogue(epilogue, groups, c, detail::product_input{"a", a, groups},
                                     detail::product_input{"b", b, groups});
@@ -257,7 +257,7 @@ void gemm_grouped_k(const Executor& exec, float alpha, matrix_view<A> a, matrix_
     constexpr std::string_view function = "mp::gemm_grouped_k";
     const gpu_properties gpu = detail::check_grouped_device<Kernel, A, B, Epilogue>(function, exec);
     const std::ptrdiff_t groups = detail::check_group_offsets(function, offsets);
-    detail::check_k_groups(function, groups, a, b, c);
+    detail::check_k_groups(function, offsets, a, b, c);
     detail::validate_batch_epilogue(epilogue, groups, c, detail::product_input{"a", a},
                                     detail::product_input{"b", b});
     if (c.first.rows == 0 || c.first.columns == 0 || groups == 0) return;

@@ -39,7 +39,7 @@ void gemm_scaled_grouped_m(const Executor& exec, float alpha, matrix_view<A> a,
     constexpr std::string_view function = "mp::gemm_scaled_grouped_m";
     const gpu_properties gpu = detail::check_grouped_device<Kernel, A, B, Epilogue>(function, exec);
     const std::ptrdiff_t groups = detail::check_group_offsets(function, offsets);
-    detail::check_row_groups(function, groups, a, b, c);
+    detail::check_row_groups(function, offsets, a, b, c);
     detail::check_scaled_row_groups(function, groups, a, a_scales, b, b_scales, c);
     detail::check_row_major_groups(function, "c.order", c.order);
     detail::validate_epilogue(epilogue, c, detail::product_input{"a", a},
@@ -74,7 +74,7 @@ void gemm_scaled_masked(const Executor& exec, float alpha, matrix_batch<A> a,
     const gpu_properties gpu = detail::check_grouped_device<Kernel, A, B, Epilogue>(function, exec);
     const auto groups = static_cast<std::ptrdiff_t>(counts.size());
     if (groups == 0) return;
-    detail::check_batch(function, groups, a, b, c);
+    detail::check_masked_groups(function, counts, a, b, c);
     detail::check_scaled_batch(function, groups, a, a_scales, b, b_scales, c);
     detail::check_row_major_groups(function, "c.first.order", c.first.order);
     detail::validate_batch_epilogue(epilogue, groups, c, detail::product_input{"a", a, groups},
@@ -113,7 +113,7 @@ void gemm_scaled_grouped_k(const Executor& exec, float alpha, matrix_view<A> a,
     constexpr std::string_view function = "mp::gemm_scaled_grouped_k";
     const gpu_properties gpu = detail::check_grouped_device<Kernel, A, B, Epilogue>(function, exec);
     const std::ptrdiff_t groups = detail::check_group_offsets(function, offsets);
-    detail::check_k_groups(function, groups, a, b, c);
+    detail::check_k_groups(function, offsets, a, b, c);
     detail::check_scaled_k_groups(function, groups, a, a_scales, b, b_scales, c);
     detail::validate_batch_epilogue(epilogue, groups, c, detail::product_input{"a", a},
                                     detail::product_input{"b", b},

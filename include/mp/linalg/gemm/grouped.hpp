@@ -73,10 +73,18 @@ inline void check_group_counts(std::string_view function, std::span<const std::i
     }
 }
 
-/// Checks a, the matrices of b, and c, for groups of rows.
+/// Throws when offsets or counts, which are read while c is written, overlap it.
+inline void check_groups_apart(std::string_view function, std::string_view name,
+                               std::span<const std::int32_t> list, const view_extent& c) {
+    const auto size = static_cast<std::ptrdiff_t>(list.size());
+    check_separate(function, {"c", c}, {name, extent_of(row_major(list.data(), 1, size))});
+}
+
+/// Checks a, the matrices of b, c and at least one offset, for groups of rows.
 template <class A, class B, class C>
-void check_row_groups(std::string_view function, std::ptrdiff_t groups, matrix_view<A> a,
+void check_row_groups(std::string_view function, std::span<const std::int32_t> offsets, matrix_view<A> a,
                       const matrix_batch<B>& b, matrix_view<C> c) {
+    const auto groups = static_cast<std::ptrdiff_t>(offsets.size()) - 1;
     check_view(function, "a", extent_of(a));
     check_view(function, "c", extent_of(c));
     check_equal_sizes(function, "b.first.rows", b.first.rows, "a.columns", a.columns);
@@ -87,16 +95,32 @@ void check_row_groups(std::string_view function, std::ptrdiff_t groups, matrix_v
         check_view(function, "b", extent_of(b[g]));
         check_no_overlap(function, extent_of(c), "b", extent_of(b[g]));
     }
+    check_groups_apart(function, "offsets", offsets, extent_of(c));
 }
 
-/// Checks a, b and the matrices of c, for groups along k.
+/// Checks a, b, the matrices of c and at least one offset, for groups along k.
 template <class A, class B, class C>
-void check_k_groups(std::string_view function, std::ptrdiff_t groups, matrix_view<A> a, matrix_view<B> b,
-                    const matrix_batch<C>& c) {
+void check_k_groups(std::string_view function, std::span<const std::int32_t> offsets, matrix_view<A> a,
+                    matrix_view<B> b, const matrix_batch<C>& c) {
+    const auto groups = static_cast<std::ptrdiff_t>(offsets.size()) - 1;
     if (groups == 0) {
         check_product(function, extent_of(a), extent_of(b), extent_of(c.first));
     } else {
         check_batch(function, groups, matrix_batch<A>{a, 0}, matrix_batch<B>{b, 0}, c);
+    }
+    for (std::ptrdiff_t g = 0; g < groups; ++g) {
+        check_groups_apart(function, "offsets", offsets, extent_of(c[g]));
+    }
+}
+
+/// Checks the matrices of masked groups, of which there is at least one.
+template <class A, class B, class C>
+void check_masked_groups(std::string_view function, std::span<const std::int32_t> counts,
+                         const matrix_batch<A>& a, const matrix_batch<B>& b, const matrix_batch<C>& c) {
+    const auto groups = static_cast<std::ptrdiff_t>(counts.size());
+    check_batch(function, groups, a, b, c);
+    for (std::ptrdiff_t g = 0; g < groups; ++g) {
+        check_groups_apart(function, "counts", counts, extent_of(c[g]));
     }
 }
 
@@ -114,7 +138,7 @@ namespace mp { inline namespace MP_ISA_NAMESPACE {
 ///
 /// For mp::cpu, mp::emulated, and, in <mp/device/gpu/gemm_grouped.hpp>, GPUs, where offsets are in device memory. Each group has
 /// the bits of mp::gemm. Throws argument_error, before anything is written, as mp::gemm does, and for offsets that decrease or
-/// lie outside of a.
+/// lie outside of a or overlap c.
 template <class Executor, gemm_input A, gemm_input B, gemm_output C,
           gemm_epilogue Epilogue = identity_epilogue>
     requires(!gpu_executor<Executor>)
@@ -123,7 +147,7 @@ void gemm_grouped_m(const Executor& exec, float alpha, matrix_view<A> a, matrix_
                     Epilogue epilogue = {}) {
     constexpr std::string_view function = "mp::gemm_grouped_m";
     const std::ptrdiff_t groups = detail::check_group_offsets(function, offsets);
-    detail::check_row_groups(function, groups, a, b, c);
+    detail::check_row_groups(function, offsets, a, b, c);
     detail::check_group_bounds(function, offsets, "a.rows", a.rows);
     detail::validate_epilogue(epilogue, c, detail::product_input{"a", a},
                               detail::product_input{"b", b, groups});
@@ -151,7 +175,7 @@ void gemm_masked(const Executor& exec, float alpha, matrix_batch<A> a, matrix_ba
     constexpr std::string_view function = "mp::gemm_masked";
     const auto groups = static_cast<std::ptrdiff_t>(counts.size());
     if (groups == 0) return;
-    detail::check_batch(function, groups, a, b, c);
+    detail::check_masked_groups(function, counts, a, b, c);
     detail::check_group_counts(function, counts, a.first.rows);
     detail::validate_batch_epilogue(epilogue, groups, c, detail::product_input{"a", a, groups},
                                     detail::product_input{"b", b, groups});
@@ -178,7 +202,7 @@ void gemm_grouped_k(const Executor& exec, float alpha, matrix_view<A> a, matrix_
                     Epilogue epilogue = {}) {
     constexpr std::string_view function = "mp::gemm_grouped_k";
     const std::ptrdiff_t groups = detail::check_group_offsets(function, offsets);
-    detail::check_k_groups(function, groups, a, b, c);
+    detail::check_k_groups(function, offsets, a, b, c);
     detail::check_group_bounds(function, offsets, "a.columns", a.columns);
     detail::validate_batch_epilogue(epilogue, groups, c, detail::product_input{"a", a},
                                     detail::product_input{"b", b});

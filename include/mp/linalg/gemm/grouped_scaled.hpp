@@ -99,7 +99,7 @@ void gemm_scaled_grouped_m(const Executor& exec, float alpha, matrix_view<A> a,
                            float beta, matrix_view<C> c, Epilogue epilogue = {}) {
     constexpr std::string_view function = "mp::gemm_scaled_grouped_m";
     const std::ptrdiff_t groups = detail::check_group_offsets(function, offsets);
-    detail::check_row_groups(function, groups, a, b, c);
+    detail::check_row_groups(function, offsets, a, b, c);
     detail::check_scaled_row_groups(function, groups, a, a_scales, b, b_scales, c);
     detail::check_group_bounds(function, offsets, "a.rows", a.rows);
     detail::validate_epilogue(epilogue, c, detail::product_input{"a", a},
@@ -128,7 +128,7 @@ void gemm_scaled_masked(const Executor& exec, float alpha, matrix_batch<A> a,
     constexpr std::string_view function = "mp::gemm_scaled_masked";
     const auto groups = static_cast<std::ptrdiff_t>(counts.size());
     if (groups == 0) return;
-    detail::check_batch(function, groups, a, b, c);
+    detail::check_masked_groups(function, counts, a, b, c);
     detail::check_scaled_batch(function, groups, a, a_scales, b, b_scales, c);
     detail::check_group_counts(function, counts, a.first.rows);
     detail::validate_batch_epilogue(epilogue, groups, c, detail::product_input{"a", a, groups},
@@ -157,7 +157,7 @@ void gemm_scaled_grouped_k(const Executor& exec, float alpha, matrix_view<A> a,
                            Epilogue epilogue = {}) {
     constexpr std::string_view function = "mp::gemm_scaled_grouped_k";
     const std::ptrdiff_t groups = detail::check_group_offsets(function, offsets);
-    detail::check_k_groups(function, groups, a, b, c);
+    detail::check_k_groups(function, offsets, a, b, c);
     detail::check_scaled_k_groups(function, groups, a, a_scales, b, b_scales, c);
     detail::check_group_bounds(function, offsets, "a.columns", a.columns);
     detail::check_group_blocks(function, offsets, a.columns);
