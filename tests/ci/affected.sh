@@ -47,4 +47,9 @@ expect docs/page.md 'text' docs/page.md tests/device/cuda/documents.cu
 mapfile -t all < <(git ls-files)
 expect tests/main.cpp '//' "${all[@]}"
 expect .ci/base '#' "${all[@]}"
+printed=$(.ci/affected --of include/mp/inner/kernel.inl tests/module/uses_b.cpp | xargs)
+if [ "$printed" != 'include/mp/c.hpp include/mp/inner/kernel.inl tests/module/uses_b.cpp tests/module/uses_c.cpp' ]; then
+    printf 'FAILED: --of prints "%s"\n' "$printed"
+    failures=$((failures + 1))
+fi
 [ $failures -eq 0 ]
