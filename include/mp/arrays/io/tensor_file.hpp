@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
@@ -88,18 +89,20 @@ public:
         return found->second;
     }
 
-    /// An array where it lies, of the type that is in the file: nothing is copied, and pages of the file come
-    /// into memory as they are looked at. The view is good as long as the object.
+    /// Returns an array in place, of the type that is in the file: nothing is copied, and pages of a mapped file are
+    /// read when they are first used. The view is valid as long as the object.
     ///
     ///     const std::span<const mp::bfloat16> w = file.view<mp::bfloat16>("fc.weight");
     ///
-    /// \throws file_error  there is none, it is of another type, or it lies where the type cannot be read in
-    ///                     place: files of others need not be aligned
+    /// Files of other programs need not be aligned: an array that the type cannot be read from in place is copied by
+    /// its first view, and the copy is kept. Threads may call this at the same time.
+    ///
+    /// \throws file_error  there is none, it is of another type, or in another order of bytes than the processor's
     template <detail::tensor_element Value>
     [[nodiscard]] std::span<const Value> view(std::string_view name) const {
         const tensor& found = require<Value>(name, at(name).count);
-        return detail::elements_in_place<Value>(path_, detail::quoted_excerpt(name), found.bytes,
-                                                found.count);
+        return detail::elements_in_place<Value>(path_, detail::quoted_excerpt(name),
+                                                aligned_bytes(found, alignof(Value)), found.count);
     }
     /// Returns view() as a matrix whose rows have the length of the last dimension.
     ///
@@ -201,6 +204,14 @@ public:
     }
 
 private:
+    /// Returns the bytes of an array, or a copy where they are not aligned.
+    std::span<const std::byte> aligned_bytes(const tensor& it, std::size_t alignment) const {
+        if (reinterpret_cast<std::uintptr_t>(it.bytes.data()) % alignment == 0) return it.bytes;
+        const std::lock_guard lock(copying_);
+        std::vector<std::byte>& copy = copies_[&it];
+        if (copy.empty()) copy.assign(it.bytes.begin(), it.bytes.end());
+        return copy;
+    }
     void read_header() {
         detail::tensor_directory header = detail::read_tensor_directory(path_, all());
         data_ = all().subspan(header.header_size);
@@ -216,6 +227,8 @@ private:
     std::span<const std::byte> data_;
     std::map<std::string, tensor, std::less<>> tensors_;
     std::map<std::string, std::string, std::less<>> metadata_;
+    mutable std::mutex copying_;
+    mutable std::map<const tensor*, std::vector<std::byte>> copies_;  ///< of arrays that are not aligned
 };
 
 }}  // namespace mp
