@@ -253,7 +253,7 @@ TEST_CASE("four over six has less error than NVFP4 on normal data") {
     const double by_square = mean_squared_error(x, {.rule = mp::scale_rule::four_over_six_mse});
     const double by_magnitude = mean_squared_error(x, {.rule = mp::scale_rule::four_over_six_mae});
     INFO("ratios ", by_square / standard, " and ", by_magnitude / standard);
-    // Measured: 0.837 and 0.864.
+    // Measured: 0.834 and 0.859.
     CHECK(by_square < 0.85 * standard);
     CHECK(by_magnitude < 0.88 * standard);
     CHECK(by_square < by_magnitude);
