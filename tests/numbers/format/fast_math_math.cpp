@@ -97,4 +97,23 @@ TEST_CASE("mathematical functions are the same bits whatever the compiler assume
     CHECK(checksum<half>([](half x, projection p) { return mp::hypot(x, half{2.1f}, p); }) == 0x70785dd9U);
     CHECK(checksum<bfloat16>([](bfloat16 x, projection p) { return mp::hypot(x, bfloat16{2.1f}, p); }) ==
           0x204c88e5U);
+    CHECK(checksum<half>([](half x, projection p) { return mp::asinpi(x, p); }) == 0x76b3031eU);
+    CHECK(checksum<bfloat16>([](bfloat16 x, projection p) { return mp::asinpi(x, p); }) == 0xe308c9d4U);
+    CHECK(checksum<half>([](half x, projection p) { return mp::acospi(x, p); }) == 0xf7d5514cU);
+    CHECK(checksum<bfloat16>([](bfloat16 x, projection p) { return mp::acospi(x, p); }) == 0x3f457452U);
+    CHECK(checksum<half>([](half x, projection p) { return mp::atanpi(x, p); }) == 0x1b40c3c1U);
+    CHECK(checksum<bfloat16>([](bfloat16 x, projection p) { return mp::atanpi(x, p); }) == 0x7c45a7b7U);
+    CHECK(checksum<half>([](half x, projection p) { return mp::exp2m1(x, p); }) == 0x36c68c98U);
+    CHECK(checksum<bfloat16>([](bfloat16 x, projection p) { return mp::exp2m1(x, p); }) == 0x4f941f27U);
+    CHECK(checksum<half>([](half x, projection p) { return mp::exp10m1(x, p); }) == 0x23588d24U);
+    CHECK(checksum<bfloat16>([](bfloat16 x, projection p) { return mp::exp10m1(x, p); }) == 0x1ecde0e8U);
+    CHECK(checksum<half>([](half x, projection p) { return mp::log2p1(x, p); }) == 0x284ba38dU);
+    CHECK(checksum<bfloat16>([](bfloat16 x, projection p) { return mp::log2p1(x, p); }) == 0x66355f67U);
+    CHECK(checksum<half>([](half x, projection p) { return mp::log10p1(x, p); }) == 0xa599fae8U);
+    CHECK(checksum<bfloat16>([](bfloat16 x, projection p) { return mp::log10p1(x, p); }) == 0x9daa7f52U);
+    CHECK(checksum<half>([](half x, projection) { return hypot(pow(x, 1.1F), fmod(0x1.23456789p20, x)); }) ==
+          0x5759c2b7U);
+    CHECK(checksum<bfloat16>([](bfloat16 x, projection p) {
+              return mp::rootn(mp::compoundn(x, 3, p), -5, p);
+          }) == 0x6546368eU);
 }
