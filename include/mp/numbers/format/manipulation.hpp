@@ -8,6 +8,7 @@
 #include <mp/numbers/format/classification.hpp>
 
 #include <climits>
+#include <cstdint>
 
 namespace mp { inline namespace MP_ISA_NAMESPACE {
 
@@ -140,7 +141,8 @@ template <class Format>
 template <class Format, detail::context Context = const projection&>
 [[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> scalbln(
     basic_float<Format> x, long n, Context&& context = projection{}) noexcept {
-    const long limited = n > INT_MAX ? long{INT_MAX} : n < INT_MIN ? long{INT_MIN} : n;
+    const std::int64_t wide = n;
+    const std::int64_t limited = wide > INT_MAX ? INT_MAX : wide < INT_MIN ? INT_MIN : wide;
     return scalbn(x, static_cast<int>(limited), context);
 }
 /// ilogb() as a long: LONG_MIN for zero, LONG_MAX for infinity and NaN.
