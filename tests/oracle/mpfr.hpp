@@ -29,7 +29,10 @@ public:
     }
 
     /// Where a standard differs from MPFR: NaN instead, or the magnitude.
-    void set_nan() { mpfr_set_nan(value_); }
+    void set_nan() {
+        mpfr_set_nan(value_);
+        inexact_ = false;
+    }
     void make_positive() { mpfr_abs(value_, value_, MPFR_RNDZ); }
 
     bool is_nan() const { return mpfr_nan_p(value_) != 0; }
