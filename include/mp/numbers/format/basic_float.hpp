@@ -55,7 +55,8 @@ concept number =
 /// A binary floating-point number of the given format, as small as its bits.
 ///
 /// Every operation returns the exact mathematical result rounded once, to nearest even, with gradual
-/// underflow; overflow gives infinity (NaN in a format without infinities). Other roundings and saturation
+/// underflow; overflow gives infinity (NaN in a format without infinities; in those of IEEE P3109 the
+/// largest finite number, see docs/p3109.md). Other roundings and saturation
 /// are explicit: round_to, add, multiply and so on take a projection. Everything is constexpr, usable on host
 /// and device, free of global state, and never throws; the floating-point environment is neither read nor
 /// changed by constant expressions, and its flags carry no meaning for these types.

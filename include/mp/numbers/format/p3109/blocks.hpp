@@ -14,9 +14,10 @@ namespace mp::p3109_operations {
 /// A scale factor and the elements that it is multiplied with.
 template <number Scale, number Element, std::size_t Size>
 struct block {
-    Scale scale;
-    std::array<Element, Size> elements;
+    Scale scale;                         ///< what the elements are multiplied with
+    std::array<Element, Size> elements;  ///< in the order of the block
 
+    /// Whether all numbers are equal, as numbers are: a NaN is equal to none.
     friend constexpr bool operator==(const block&, const block&) = default;
 };
 
