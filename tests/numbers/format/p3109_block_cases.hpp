@@ -82,18 +82,18 @@ void compare_blocks(tally& to, int count, std::uint64_t seed) {
 
         std::vector<real> products;
         for (std::size_t i = 0; i < size; ++i) products.push_back(times(v1[i], v2[i]));
-        to.compare("reduce_add", operations::block_reduce_add<R>(a, q), project(f, p, reduce("add", {}, v1)),
-                   p, {s1});
+        to.compare("reduce_add", operations::block_reduce_add<R>(a, q),
+                   project(f, p, p3109_cases::reduce("add", {}, v1)), p, {s1});
         to.compare("reduce_multiply", operations::block_reduce_multiply<R>(a, q),
-                   project(f, p, reduce("multiply", report::dyadic(false, 1, 0), v1)), p, {s1});
+                   project(f, p, p3109_cases::reduce("multiply", report::dyadic(false, 1, 0), v1)), p, {s1});
         to.compare("dot", operations::block_dot_product<R>(a, b, q),
-                   project(f, p, reduce("add", {}, products)), p, {s1, s2});
+                   project(f, p, p3109_cases::reduce("add", {}, products)), p, {s1, s2});
 
         const report::projection of_scale = way();
         std::vector<real> magnitudes;
         for (const std::uint64_t code : x1)
             magnitudes.push_back(report::magnitude(decode(format_of<X1>, code)));
-        const real largest = reduce("maximum_finite", report::special('N'), magnitudes);
+        const real largest = p3109_cases::reduce("maximum_finite", report::special('N'), magnitudes);
         const std::uint64_t s = project(format_of<S3>, of_scale, largest);
         const auto scaled =
             operations::convert_to_block_max_abs_finite<S3, R>(a.elements, library_projection(of_scale), q);
