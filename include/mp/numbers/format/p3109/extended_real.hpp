@@ -39,14 +39,14 @@ constexpr extended_real real_infinity(bool negative = false) {
     return {category::infinite, {negative, 0, 0}};
 }
 /// A finite number; zero if its significand is zero and nothing follows.
-constexpr extended_real real_of(const exact_number<uint128>& x) {
+constexpr extended_real as_real(const exact_number<uint128>& x) {
     return {x.significand == 0 ? category::zero : category::finite, x};
 }
-constexpr extended_real real_of(const exact_value& x) {
-    return real_of(widened<uint128>(x));
+constexpr extended_real as_real(const exact_value& x) {
+    return as_real(widened<uint128>(x));
 }
 constexpr extended_real real_integer(int x, int exponent = 0) {
-    return real_of(exact_value{x < 0, exponent, static_cast<std::uint64_t>(x < 0 ? -x : x)});
+    return as_real(exact_value{x < 0, exponent, static_cast<std::uint64_t>(x < 0 ? -x : x)});
 }
 
 /// Numbers that the operations of P3109 take and return.
@@ -65,7 +65,7 @@ constexpr extended_real decode(T x) {
     using format = format_of_t<T>;
     const auto bits = bits_of(x);
     const category kind = categorize<format>(bits);
-    if (kind == category::finite) return real_of(unpack<format>(bits));
+    if (kind == category::finite) return as_real(unpack<format>(bits));
     if (kind == category::infinite) return real_infinity(mp::detail::is_negative<format>(bits));
     return {kind, {false, 0, 0}};
 }
@@ -120,7 +120,7 @@ constexpr extended_real real_sum(const extended_real& x, const extended_real& y)
     if (x.is_infinite() && y.is_infinite() && x.is_negative() != y.is_negative()) return real_nan();
     if (x.is_infinite() || y.is_zero()) return x;
     if (y.is_infinite() || x.is_zero()) return y;
-    return real_of(add_exact(x.value, y.value));
+    return as_real(add_exact(x.value, y.value));
 }
 
 /// x y for factors whose significands have together at most 128 bits (P3109, 4.10.4).
@@ -130,7 +130,7 @@ constexpr extended_real real_product(const extended_real& x, const extended_real
     if (x.is_infinite() || y.is_infinite())
         return x.is_zero() || y.is_zero() ? real_nan() : real_infinity(negative);
     if (x.is_zero() || y.is_zero()) return {};
-    return real_of(exact_number<uint128>{negative, x.value.exponent + y.value.exponent,
+    return as_real(exact_number<uint128>{negative, x.value.exponent + y.value.exponent,
                                          x.value.significand * y.value.significand});
 }
 
@@ -144,7 +144,7 @@ constexpr extended_real real_quotient(const extended_real& x, const extended_rea
     const exact_number<uint128> dividend = normalized(x.value, 0);
     const uint128 quotient = dividend.significand / y.value.significand;
     const bool rest = quotient * y.value.significand != dividend.significand;
-    return real_of(exact_number<uint128>{x.is_negative() != y.is_negative(),
+    return as_real(exact_number<uint128>{x.is_negative() != y.is_negative(),
                                          dividend.exponent - y.value.exponent, quotient,
                                          x.value.sticky || rest});
 }
@@ -153,7 +153,7 @@ constexpr extended_real real_quotient(const extended_real& x, const extended_rea
 constexpr extended_real real_sum_of_three(const extended_real& x, const extended_real& y,
                                           const extended_real& z) {
     if (!x.is_finite() || !y.is_finite() || !z.is_finite()) return real_sum(real_sum(x, y), z);
-    return real_of(sum_of_three(x.value, y.value, z.value));
+    return as_real(sum_of_three(x.value, y.value, z.value));
 }
 
 }}  // namespace mp::detail

@@ -13,7 +13,7 @@ namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// What was evaluated and is not exact; or zero.
 constexpr extended_real real_inexact(const approximation& x) {
-    return x.significand == 0 ? extended_real{} : real_of(inexact(x));
+    return x.significand == 0 ? extended_real{} : as_real(inexact(x));
 }
 constexpr approximation approximate(const extended_real& x) {
     return approximate(to_64_bits(x.value));
@@ -45,11 +45,11 @@ constexpr extended_real real_function(const extended_real& x, const extended_rea
 
 constexpr extended_real real_exp(const extended_real& x) {
     return real_function(x, real_integer(1), {}, real_infinity(),
-                         [](const auto& y) { return real_of(evaluate_exp{}(to_64_bits(y.value))); });
+                         [](const auto& y) { return as_real(evaluate_exp{}(to_64_bits(y.value))); });
 }
 constexpr extended_real real_exp2(const extended_real& x) {
     return real_function(x, real_integer(1), {}, real_infinity(),
-                         [](const auto& y) { return real_of(evaluate_exp2{}(to_64_bits(y.value))); });
+                         [](const auto& y) { return as_real(evaluate_exp2{}(to_64_bits(y.value))); });
 }
 constexpr extended_real real_exp_minus_one(const extended_real& x) {
     return real_function(x, {}, real_integer(-1), real_infinity(),
@@ -59,7 +59,7 @@ constexpr extended_real real_exp_minus_one(const extended_real& x) {
 template <class Evaluate>
 constexpr extended_real real_logarithm(const extended_real& x, Evaluate evaluate) {
     return real_function(x, real_infinity(true), real_nan(), real_infinity(), [&](const auto& y) {
-        return y.is_negative() ? real_nan() : real_of(evaluate(to_64_bits(y.value)));
+        return y.is_negative() ? real_nan() : as_real(evaluate(to_64_bits(y.value)));
     });
 }
 constexpr extended_real real_log(const extended_real& x) {

@@ -32,7 +32,7 @@ constexpr extended_real real_reciprocal(const extended_real& x) {
 constexpr extended_real real_root(const extended_real& x) {
     if (x.is_nan() || x.is_negative()) return real_nan();
     if (x.kind != category::finite) return x;
-    return real_of(sqrt_exact<uint128>(to_64_bits(x.value)));
+    return as_real(sqrt_exact<uint128>(to_64_bits(x.value)));
 }
 
 /// floor(2^n / x) has 127 or 128 bits with the n chosen here, and the whole part of its root is that of the
@@ -55,7 +55,7 @@ constexpr extended_real real_reciprocal_root(const extended_real& x) {
     }
     const std::uint64_t root = square_root(quotient);
     const bool exact = rest == 0 && static_cast<uint128>(root) * root == quotient;
-    return real_of(exact_value{false, -(n + argument.exponent) / 2, root, !exact});
+    return as_real(exact_value{false, -(n + argument.exponent) / 2, root, !exact});
 }
 
 constexpr extended_real real_hypotenuse(const extended_real& x, const extended_real& y) {
@@ -63,7 +63,7 @@ constexpr extended_real real_hypotenuse(const extended_real& x, const extended_r
     if (x.is_infinite() || y.is_infinite()) return real_infinity();
     if (x.is_zero()) return real_magnitude(y);
     if (y.is_zero()) return real_magnitude(x);
-    return real_of(hypot_of(to_64_bits(x.value), to_64_bits(y.value)));
+    return as_real(hypot_of(to_64_bits(x.value), to_64_bits(y.value)));
 }
 
 /// What a minimum or maximum does with NaN, and with infinities beside finite numbers.

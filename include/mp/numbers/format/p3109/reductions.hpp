@@ -16,12 +16,12 @@ constexpr extended_real leading_bits(const std::uint64_t (&word)[Words], bool ne
     std::size_t top = Words - 1;
     while (top > 0 && word[top] == 0) --top;
     const auto at = static_cast<int>(top);
-    if (top == 0) return real_of(exact_value{negative, exponent, word[0]});
+    if (top == 0) return as_real(exact_value{negative, exponent, word[0]});
     const int shift = leading_zeros(word[top]);
     const std::uint64_t below = shift == 0 ? 0 : word[top - 1] >> (64 - shift);
     bool rest = (word[top - 1] << shift) != 0;
     for (std::size_t i = 0; i + 1 < top; ++i) rest = rest || word[i] != 0;
-    return real_of(exact_value{negative, exponent + 64 * at - shift, word[top] << shift | below, rest});
+    return as_real(exact_value{negative, exponent + 64 * at - shift, word[top] << shift | below, rest});
 }
 
 /// The sum of `Count` products of an element of each of the formats, and of a scale factor that all have in
