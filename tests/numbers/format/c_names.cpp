@@ -141,6 +141,45 @@ TWO(yn);
 TWO(lerp);
 TWO(midpoint);
 
+// Functions of users for classes of theirs, beside which a number becomes a float.
+namespace user {
+
+struct vector {
+    float x;
+};
+template <class Derived>
+struct expression {};
+struct array : expression<array> {};
+
+constexpr float lerp(vector a, vector b, float t) {
+    return a.x + t * (b.x - a.x);
+}
+constexpr float fma(const vector& a, const vector& b, float c) {
+    return a.x * b.x + c;
+}
+template <class Derived>
+constexpr float pow(const expression<Derived>& /*base*/, float exponent) {
+    return exponent;
+}
+template <class Derived, class Scalar>
+constexpr Scalar fmax(const expression<Derived>& /*x*/, const Scalar& y) {
+    return y;
+}
+
+static_assert(lerp(vector{1}, vector{3}, mp::half(0.5F)) == 2.0F);
+static_assert(fma(vector{2}, vector{3}, mp::half(1)) == 7.0F);
+static_assert(pow(array{}, mp::half(3)) == 3.0F);
+static_assert(fmax(array{}, mp::half(3)) == mp::half(3));
+
+// A class that C's functions take is closed to them as a float is.
+struct length {
+    operator float() const { return 1; }  // NOLINT(google-explicit-constructor)
+};
+static_assert(!leaves_the_library<CALL(fmax), length, mp::half>());
+static_assert(!leaves_the_library<CALL(pow), mp::half, length>());
+
+}  // namespace user
+
 TEST_CASE("functions of C take floats as before") {
     CHECK(fmax(1.0F, 2.0F) == 2.0F);
     CHECK(pow(2.0, 3) == 8.0);

@@ -15,6 +15,12 @@ namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 template <class T>
 inline constexpr bool is_number_argument = is_basic_float<std::remove_cvref_t<std::remove_pointer_t<T>>>;
 
+/// Whether a function of C could take an argument of type T. Others belong to functions of users, such as lerp
+/// of two vectors and a float, of which a number by itself becomes an argument.
+template <class T>
+concept argument_of_c = !(std::is_class_v<T> || std::is_union_v<T>) || is_number_argument<T> ||
+                        requires(T& x, void (&take)(double)) { take(x); };
+
 // What the compiler's message says of a call that does not compile. Functions of <mp/math.hpp> take numbers
 // of one format, and beside them integers and floats; double only where the exact result can be rounded.
 struct include_mp_math_hpp_and_convert_operands_to_one_format_or_all_to_float;
@@ -26,9 +32,10 @@ struct mp_has_no_such_function_convert_the_number_to_float_or_double;
 #if !defined(DOXYGEN)
 namespace mp { inline namespace MP_ISA_NAMESPACE {
 
-#define MP_CLOSED_FUNCTION(name, advice)                             \
-    template <class... Arguments, class Advice = mp::detail::advice> \
-        requires(mp::detail::is_number_argument<Arguments> || ...)   \
+#define MP_CLOSED_FUNCTION(name, advice)                               \
+    template <class... Arguments, class Advice = mp::detail::advice>   \
+        requires((mp::detail::is_number_argument<Arguments> || ...) && \
+                 (mp::detail::argument_of_c<Arguments> && ...))        \
     void name(Arguments...) = delete;
 
 // Functions of math.hpp.
