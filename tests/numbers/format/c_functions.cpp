@@ -3,6 +3,8 @@
 // differences, types that functions and std::common_type give; and that no call reaches the functions of
 // double.
 #include <mp/bfloat16.hpp>
+#include <mp/float4.hpp>
+#include <mp/float6.hpp>
 #include <mp/float8.hpp>
 #include <mp/half.hpp>
 #include <mp/math.hpp>
@@ -186,4 +188,40 @@ TEST_CASE("neighbours, exponents and differences") {
     sincos(0.5_h, &sine, &cosine);
     CHECK(sine == sin(0.5_h));
     CHECK(cosine == cos(0.5_h));
+}
+
+TEST_CASE_TEMPLATE("a NaN beside a format without NaN is no number", Value, mp::float4_e2m1fn,
+                   mp::float6_e2m3fn, mp::float6_e3m2fn) {
+    for (const float nan :
+         {std::numeric_limits<float>::quiet_NaN(), -std::numeric_limits<float>::quiet_NaN()}) {
+        const Value converted(nan);
+        for (const float number : {-2.0F, -0.5F, 0.0F, 0.5F, 1.5F, 3.0F}) {
+            CAPTURE(number);
+            const Value x(number);
+            CHECK(fmax(x, nan) == x);
+            CHECK(fmax(nan, x) == x);
+            CHECK(fmin(x, nan) == x);
+            CHECK(fmin(nan, x) == x);
+            CHECK(fmaximum_num(x, nan) == x);
+            CHECK(fminimum_num(nan, x) == x);
+            CHECK(fmaximum_mag_num(nan, x) == x);
+            CHECK(fminimum_mag_num(x, nan) == x);
+            CHECK(static_cast<float>(copysign(x, nan)) == std::copysign(number, nan));
+            for (const Value result :
+                 {fmaximum(x, nan),     fmaximum(nan, x),     fminimum(x, nan),   fminimum(nan, x),
+                  fmaximum_mag(x, nan), fminimum_mag(nan, x), fdim(x, nan),       fdim(nan, x),
+                  fmod(x, nan),         fmod(nan, x),         remainder(x, nan),  remainder(nan, x),
+                  nextafter(x, nan),    nextafter(nan, x),    copysign(nan, x),   fma(x, nan, 1),
+                  fma(nan, 0, x),       fma(x, x, nan),       pow(nan, Value(2)), pow(x, nan),
+                  powr(x, nan),         powr(nan, x),         atan2(x, nan),      atan2(nan, x),
+                  atan2pi(x, nan),      hypot(x, nan),        hypot(nan, x, 1)})
+                CHECK(result == converted);
+            int quotient = 7;
+            CHECK(remquo(x, nan, &quotient) == converted);
+            CHECK(quotient == 0);
+        }
+        CHECK(pow(Value(1), nan) == Value(1));
+        CHECK(pow(nan, Value(0)) == Value(1));
+        CHECK(pow(nan, Value(-0.0F)) == Value(1));
+    }
 }

@@ -68,15 +68,34 @@ MP_HOST_DEVICE constexpr converted_operand<Format> converted(X x) noexcept {
     }
 }
 
+MP_ANY_EXECUTION_SPACE
+template <class X>
+MP_HOST_DEVICE constexpr bool is_nan_operand(X x) noexcept {
+    return value_of_operand(x).kind == category::nan;
+}
+
 /// function(numbers...) if all operands are numbers of the format, or NaN, whose payload counts; else
-/// exact(values...), which gives a code.
+/// exact(values...), which gives a code. A NaN beside a format without NaN makes the result what NaN becomes.
 MP_ANY_EXECUTION_SPACE
 template <class Function, class Exact, class... X>
 MP_HOST_DEVICE constexpr auto mixed_result(Function function, Exact exact, X... x) noexcept {
     using format = common_format_t<X...>;
-    const bool has_nan = ((value_of_operand(x).kind == category::nan) || ...);
+    const bool has_nan = (is_nan_operand(x) || ...);
+    if (has_nan && !layout_of<format>::has_nan) return basic_float<format>::from_bits(pack_nan<format>());
     if (has_nan || (converted<format>(x).is_exact && ...)) return function(converted<format>(x).value...);
     return basic_float<format>::from_bits(exact(value_of_operand(x)...));
+}
+
+/// The same of functions of which a NaN beside a number gives the number.
+MP_ANY_EXECUTION_SPACE
+template <class Function, class Exact, class A, class B>
+MP_HOST_DEVICE constexpr auto mixed_result_without_nan(Function function, Exact exact, A a, B b) noexcept {
+    using format = common_format_t<A, B>;
+    if constexpr (!layout_of<format>::has_nan) {
+        if (is_nan_operand(a)) return converted<format>(b).value;
+        if (is_nan_operand(b)) return converted<format>(a).value;
+    }
+    return mixed_result(function, exact, a, b);
 }
 
 /// A value that is not NaN as a code, rounded in the direction.
@@ -194,7 +213,7 @@ template <class A, class B>
     requires detail::mixed_arguments<A, B>
 [[nodiscard]] MP_HOST_DEVICE constexpr auto fmin(A a, B b) noexcept {
     using format = detail::common_format_t<A, B>;
-    return detail::mixed_result(
+    return detail::mixed_result_without_nan(
         [](auto x, auto y) { return fmin(x, y); },
         [](const auto& x, const auto& y) { return detail::chosen_value<format>(x, y, true, false); }, a, b);
 }
@@ -203,7 +222,7 @@ template <class A, class B>
     requires detail::mixed_arguments<A, B>
 [[nodiscard]] MP_HOST_DEVICE constexpr auto fmax(A a, B b) noexcept {
     using format = detail::common_format_t<A, B>;
-    return detail::mixed_result(
+    return detail::mixed_result_without_nan(
         [](auto x, auto y) { return fmax(x, y); },
         [](const auto& x, const auto& y) { return detail::chosen_value<format>(x, y, false, false); }, a, b);
 }
@@ -230,7 +249,7 @@ template <class A, class B>
     requires detail::mixed_arguments<A, B>
 [[nodiscard]] MP_HOST_DEVICE constexpr auto fminimum_num(A a, B b) noexcept {
     using format = detail::common_format_t<A, B>;
-    return detail::mixed_result(
+    return detail::mixed_result_without_nan(
         [](auto x, auto y) { return fminimum_num(x, y); },
         [](const auto& x, const auto& y) { return detail::chosen_value<format>(x, y, true, false); }, a, b);
 }
@@ -239,7 +258,7 @@ template <class A, class B>
     requires detail::mixed_arguments<A, B>
 [[nodiscard]] MP_HOST_DEVICE constexpr auto fmaximum_num(A a, B b) noexcept {
     using format = detail::common_format_t<A, B>;
-    return detail::mixed_result(
+    return detail::mixed_result_without_nan(
         [](auto x, auto y) { return fmaximum_num(x, y); },
         [](const auto& x, const auto& y) { return detail::chosen_value<format>(x, y, false, false); }, a, b);
 }
@@ -266,7 +285,7 @@ template <class A, class B>
     requires detail::mixed_arguments<A, B>
 [[nodiscard]] MP_HOST_DEVICE constexpr auto fminimum_mag_num(A a, B b) noexcept {
     using format = detail::common_format_t<A, B>;
-    return detail::mixed_result(
+    return detail::mixed_result_without_nan(
         [](auto x, auto y) { return fminimum_mag_num(x, y); },
         [](const auto& x, const auto& y) { return detail::chosen_value<format>(x, y, true, true); }, a, b);
 }
@@ -275,7 +294,7 @@ template <class A, class B>
     requires detail::mixed_arguments<A, B>
 [[nodiscard]] MP_HOST_DEVICE constexpr auto fmaximum_mag_num(A a, B b) noexcept {
     using format = detail::common_format_t<A, B>;
-    return detail::mixed_result(
+    return detail::mixed_result_without_nan(
         [](auto x, auto y) { return fmaximum_mag_num(x, y); },
         [](const auto& x, const auto& y) { return detail::chosen_value<format>(x, y, false, true); }, a, b);
 }
@@ -321,6 +340,7 @@ template <class A, class B>
     requires detail::mixed_arguments<A, B>
 MP_HOST_DEVICE constexpr auto remquo(A a, B b, int* bits) noexcept {
     using format = detail::common_format_t<A, B>;
+    if (bits != nullptr) *bits = 0;
     return detail::mixed_result([bits](auto x, auto y) { return remquo(x, y, bits); },
                                 [bits](const auto& x, const auto& y) {
                                     return detail::remainder_of_values<format>(
@@ -346,6 +366,13 @@ template <class A, class B>
     requires detail::mixed_arguments<A, B>
 [[nodiscard]] MP_HOST_DEVICE constexpr auto copysign(A a, B b) noexcept {
     using format = detail::common_format_t<A, B>;
+    if constexpr (!layout_of<format>::has_nan) {
+        if (detail::is_nan_operand(b)) {
+            const bool is_negative = detail::value_of_operand(b).negative;
+            return basic_float<format>::from_bits(
+                detail::code_of_value<format>(detail::with_sign(detail::value_of_operand(a), is_negative)));
+        }
+    }
     return detail::mixed_result([](auto x, auto y) { return copysign(x, y); },
                                 [](const auto& x, const auto& y) {
                                     return detail::code_of_value<format>(detail::with_sign(x, y.negative));

@@ -22,13 +22,14 @@ MP_ANY_EXECUTION_SPACE
 template <class Function, class Exact, class... X>
 MP_HOST_DEVICE constexpr auto mixed_math_result(Function function, Exact exact, X... x) noexcept {
     using format = common_format_t<X...>;
-    const auto is_nan = [](auto y) { return value_of_operand(y).kind == category::nan; };
-    const bool has_nan = (is_nan(x) || ...);
-    if (((converted<format>(x).is_exact || is_nan(x)) && ...)) return function(converted<format>(x).value...);
+    const bool has_nan = (is_nan_operand(x) || ...);
+    if (has_nan && !layout_of<format>::has_nan) return basic_float<format>::from_bits(pack_nan<format>());
+    if (((converted<format>(x).is_exact || is_nan_operand(x)) && ...))
+        return function(converted<format>(x).value...);
     if (has_nan) {
         basic_float<format> nan{};
-        ((is_nan(x) ? void(nan = converted<format>(x).value) : void()), ...);
-        // A signalling one becomes quiet, and none is left where the format has no NaN.
+        ((is_nan_operand(x) ? void(nan = converted<format>(x).value) : void()), ...);
+        // A signalling one becomes quiet.
         return basic_float<format>::from_bits(convert_nan<format, format>(nan.bits()));
     }
     return basic_float<format>::from_bits(exact(value_of_operand(x)...));
@@ -61,6 +62,10 @@ template <class A, class B>
     requires detail::mixed_power<A, B>
 [[nodiscard]] MP_HOST_DEVICE constexpr auto pow(A a, B b) noexcept {
     using format = detail::common_format_t<A, B>;
+    if constexpr (!layout_of<format>::has_nan) {
+        if (detail::power_is_one(detail::value_of_operand(a), detail::value_of_operand(b)))
+            return basic_float<format>::from_bits(detail::round_exact<format>(false, 1, 0, projection{}));
+    }
     return detail::mixed_math_result([](auto x, auto y) { return pow(x, y); },
                                      [](const auto& x, const auto& y) {
                                          return detail::power_is_one(x, y)
