@@ -157,6 +157,9 @@ constexpr float lerp(vector a, vector b, float t) {
 constexpr float fma(const vector& a, const vector& b, float c) {
     return a.x * b.x + c;
 }
+constexpr bool isless(vector a, float b) {
+    return a.x < b;
+}
 template <class Derived>
 constexpr float pow(const expression<Derived>& /*base*/, float exponent) {
     return exponent;
@@ -168,6 +171,7 @@ constexpr Scalar fmax(const expression<Derived>& /*x*/, const Scalar& y) {
 
 static_assert(lerp(vector{1}, vector{3}, mp::half(0.5F)) == 2.0F);
 static_assert(fma(vector{2}, vector{3}, mp::half(1)) == 7.0F);
+static_assert(isless(vector{2}, mp::half(3)));
 static_assert(pow(array{}, mp::half(3)) == 3.0F);
 static_assert(fmax(array{}, mp::half(3)) == mp::half(3));
 

@@ -34,6 +34,12 @@ template <class... T>
 concept mixed_arguments = requires { typename common_format<T...>::type; } &&
                           (function_operand<T, common_format_t<T...>> && ...) && (assigned_operand<T> || ...);
 
+/// Arguments of C's comparisons, of which one is a number. Those of classes are left to functions of users.
+template <class A, class B>
+concept compared_arguments =
+    (is_basic_float<A> && !std::is_class_v<B>) || (is_basic_float<B> && !std::is_class_v<A>) ||
+    (is_basic_float<A> && is_basic_float<B>);
+
 /// The value of an operand: a number, or what compound assignment takes. A NaN of a built-in type is in `nan`.
 MP_ANY_EXECUTION_SPACE
 template <class X>
@@ -403,27 +409,27 @@ template <detail::assigned_operand X, class Format>
 
 /// C's comparisons, as the operators: by the exact values, false for NaN.
 template <class A, class B>
-    requires(detail::is_basic_float<A> || detail::is_basic_float<B>)
+    requires detail::compared_arguments<A, B>
 [[nodiscard]] MP_HOST_DEVICE constexpr bool isgreater(A a, B b) noexcept {
     return a > b;
 }
 template <class A, class B>
-    requires(detail::is_basic_float<A> || detail::is_basic_float<B>)
+    requires detail::compared_arguments<A, B>
 [[nodiscard]] MP_HOST_DEVICE constexpr bool isgreaterequal(A a, B b) noexcept {
     return a >= b;
 }
 template <class A, class B>
-    requires(detail::is_basic_float<A> || detail::is_basic_float<B>)
+    requires detail::compared_arguments<A, B>
 [[nodiscard]] MP_HOST_DEVICE constexpr bool isless(A a, B b) noexcept {
     return a < b;
 }
 template <class A, class B>
-    requires(detail::is_basic_float<A> || detail::is_basic_float<B>)
+    requires detail::compared_arguments<A, B>
 [[nodiscard]] MP_HOST_DEVICE constexpr bool islessequal(A a, B b) noexcept {
     return a <= b;
 }
 template <class A, class B>
-    requires(detail::is_basic_float<A> || detail::is_basic_float<B>)
+    requires detail::compared_arguments<A, B>
 [[nodiscard]] MP_HOST_DEVICE constexpr bool islessgreater(A a, B b) noexcept {
     return a < b || a > b;
 }
