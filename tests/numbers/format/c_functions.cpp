@@ -13,6 +13,7 @@
 #include <math.h>
 #include <climits>
 #include <cmath>
+#include <concepts>
 #include <cstdint>
 #include <initializer_list>
 #include <limits>
@@ -80,6 +81,21 @@ static_assert(std::is_same_v<std::common_type_t<double, mp::half>, double>);
 static_assert(pown(3_h, 4) == 81_h && rootn(32_h, 5) == 2_h && compoundn(1_h, -2) == 0.25_h);
 static_assert(fdim(3_h, 1_h) == 2_h && hypot(2_h, 3_h, 6_h) == 7_h && lerp(1_h, 3_h, 0.25_h) == 1.5_h);
 static_assert(pow(1.5_h, 2) == 2.25_h && fmax(1_h, 2049) == 2048_h && asinpi(1_h) == 0.5_h);
+
+namespace user {
+
+/// A power of its own, which its calls find beside the library's.
+template <class T, std::integral Exponent>
+constexpr T pow(T x, Exponent n) {
+    return n == 0 ? T(1) : x * user::pow(x, n - 1);
+}
+template <class T>
+constexpr T cube_plus(T x, int n) {
+    return pow(x, 3) + T(n);
+}
+static_assert(cube_plus(mp::half(2), 1) == mp::half(9));
+
+}  // namespace user
 
 TEST_CASE("integers of a width are those of the rounded value, or NaN") {
     int wrong = 0;
