@@ -8,6 +8,7 @@
 
 #if MP_POSIX_FILES
 
+#include <grp.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -117,12 +118,54 @@ TEST_CASE("file_replacement: the mode of the old file is kept, and nobody else r
         CAPTURE(mode);
         REQUIRE(::chmod(path.c_str(), mode) == 0);
         file_replacement file(path);
-        CHECK(mode_of(path + "." + digits_of(file.token()) + ".part") == ((mode & 0750U) | 0200U));
+        CHECK(mode_of(path + "." + digits_of(file.token()) + ".part") == ((mode & 0700U) | 0200U));
         file.write("2");
         file.commit();
         CHECK(mode_of(path) == mode);
     }
     ::umask(umask_before);
+}
+
+TEST_CASE(
+    "file_replacement: another user keeps the group of the file, or gives another group no more than others "
+    "have") {
+    if (::geteuid() != 0) return;  // files of others can be made by root only
+    const test_folder folder;
+    constexpr ::uid_t user = 12345, other = 54321;
+    REQUIRE(::chmod(fs::path(folder.file("x")).parent_path().c_str(), 0777) == 0);
+    struct expected {
+        ::gid_t group;
+        unsigned mode;
+        ::gid_t new_group;
+        unsigned new_mode;
+    };
+    // The user's group is `user`; the user is a member of 222, and not of 333.
+    for (const expected& it : {expected{222, 0660, 222, 0660}, expected{222, 02664, 222, 0664},
+                               expected{333, 0640, user, 0600}, expected{333, 0664, user, 0644},
+                               expected{333, 0646, user, 0646}, expected{user, 0640, user, 0640}}) {
+        CAPTURE(it.mode);
+        const std::string path = folder.file("x");
+        replace_file(path, "old");
+        REQUIRE(::chown(path.c_str(), other, it.group) == 0);
+        REQUIRE(::chmod(path.c_str(), it.mode) == 0);
+        const ::pid_t child = ::fork();
+        REQUIRE(child >= 0);
+        if (child == 0) {
+            const ::gid_t groups[] = {222};
+            const bool is_user = ::setgroups(1, groups) == 0 && ::setgid(user) == 0 && ::setuid(user) == 0;
+            const auto failure = mp::detail::exception_of([&] { replace_file(path, "new"); });
+            ::_exit(is_user && !failure ? 0 : 1);
+        }
+        int status = -1;
+        REQUIRE(::waitpid(child, &status, 0) == child);
+        CHECK(status == 0);
+        struct stat made{};
+        REQUIRE(::stat(path.c_str(), &made) == 0);
+        CHECK(read_file(path) == "new");
+        CHECK(made.st_gid == it.new_group);
+        CHECK(mode_of(path) == it.new_mode);
+        fs::remove(path);
+    }
 }
 
 TEST_CASE("file_replacement: a link stays, and the file that it leads to is replaced") {

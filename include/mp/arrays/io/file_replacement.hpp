@@ -73,8 +73,8 @@ inline std::string behind_links(const std::string& path) {
 /// A new file that takes the place of another one when it is complete: it is written beside it under a name of its
 /// own, brought to the disk, and renamed. Whoever reads sees the old content or the new one, whenever the program
 /// or the machine ends, and whoever else writes. A symbolic link stays, and the file that it leads to is replaced. The
-/// new file has the mode of the old one, and its owner where the system permits that; other hard links keep the
-/// old content. A program that is killed leaves `<path>.<16 digits>.part`, which nothing uses.
+/// new file has the mode of the old one, and its owner and group where the system permits that; other hard links keep
+/// the old content. A program that is killed leaves `<path>.<16 digits>.part`, which nothing uses.
 class file_replacement {
 public:
     /// \throws file_error  there can be no file beside this one; the path is that of a folder, a device or a FIFO
@@ -202,9 +202,9 @@ private:
         if (replaces_ && !S_ISREG(old_.st_mode)) {
             throw_file(path_, "cannot be written: it is not a regular file");
         }
-        // Not readable for more than the old one; other processes of this user may write it, see token().
+        // The group may be another one until close(). Other processes of this user may write the file, see token().
         const int handle = ::open(part_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
-                                  replaces_ ? (old_.st_mode & 0777U) | 0200U : 0666U);
+                                  replaces_ ? (old_.st_mode & 0700U) | 0200U : 0666U);
         const int error = adopt(handle);
         if (error != 0 && handle >= 0) std::remove(part_.c_str());
         return error;
@@ -225,15 +225,20 @@ private:
 #endif
     }
 #if MP_POSIX_FILES
-    /// Gives the new file the mode and the owner of the old one. Where this is not permitted, it has fewer
-    /// permissions, and not more.
+    /// Gives the new file the mode, the group and the owner of the old one. Where this is not permitted, it has fewer
+    /// permissions, and not more: another group has those of others.
     void keep_mode() const {
         const int handle = ::fileno(file_);
+        constexpr auto same = static_cast<unsigned>(-1);  // leaves the owner or the group as it is
         struct stat made{};
-        bool same_owner =
-            ::fstat(handle, &made) == 0 && made.st_uid == old_.st_uid && made.st_gid == old_.st_gid;
-        if (!same_owner) same_owner = ::fchown(handle, old_.st_uid, old_.st_gid) == 0;
-        static_cast<void>(::fchmod(handle, as<::mode_t>(old_.st_mode & (same_owner ? 07777U : 0777U))));
+        const bool known = ::fstat(handle, &made) == 0;
+        const bool same_group =
+            (known && made.st_gid == old_.st_gid) || ::fchown(handle, same, old_.st_gid) == 0;
+        const bool same_owner =
+            (known && made.st_uid == old_.st_uid) || ::fchown(handle, old_.st_uid, same) == 0;
+        ::mode_t mode = old_.st_mode & (same_group && same_owner ? 07777U : 0777U);
+        if (!same_group) mode &= 0707U | (mode & 07U) << 3U;
+        static_cast<void>(::fchmod(handle, mode));
     }
     /// Takes over what open() returned. Returns the system's error, or 0.
     int adopt(int handle) {
