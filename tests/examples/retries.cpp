@@ -4,11 +4,17 @@
 
 #include <doctest/doctest.h>
 
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "thrown.hpp"
@@ -46,6 +52,36 @@ TEST_CASE("train_gpt: a run that fails is started again, so often and no more") 
     CHECK(run("exit 2", 5) == tried{2, 1});
     CHECK(examples_test::user_error_of([] { run_with_retries({"./no_such_program"}, 3); }) ==
           "cannot start './no_such_program': No such file or directory");
+}
+
+TEST_CASE("train_gpt: a signal that ends the program ends the run, which is not started again") {
+    const std::string path = (std::filesystem::temp_directory_path() / "mp_retries_signal").string();
+    for (const int signal : {SIGTERM, SIGHUP}) {
+        std::filesystem::remove(path);
+        const pid_t program = fork();
+        REQUIRE(program >= 0);
+        if (program == 0) {
+            _exit(run_with_retries({"sh", "-c", "echo $$ >> \"$0\"; exec sleep 30", path}, 5));
+        }
+        const auto pids = [&] {
+            std::vector<pid_t> found;
+            std::ifstream lines(path);
+            for (pid_t pid = 0; lines >> pid;) found.push_back(pid);
+            return found;
+        };
+        for (int i = 0; i < 1000 && pids().empty(); ++i) {
+            std::this_thread::sleep_for(std::chrono::milliseconds(10));
+        }
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+        REQUIRE(kill(program, signal) == 0);
+        int status = 0;
+        REQUIRE(waitpid(program, &status, 0) == program);
+        CHECK(WIFEXITED(status));
+        CHECK(WEXITSTATUS(status) == 128 + signal);
+        REQUIRE(pids().size() == 1);
+        CHECK(kill(pids()[0], 0) != 0);  // it is no more
+    }
+    std::filesystem::remove(path);
 }
 
 TEST_CASE("train_gpt: a retry has the arguments of the run, and resumes") {
