@@ -7,12 +7,15 @@
 
 #include <doctest/doctest.h>
 
+#include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "nn/scaling/thrown.hpp"
+#include "train/training/test_folder.hpp"
 
 TEST_CASE("weights are brought to all ranks, and replicas that drift apart are found") {
     std::atomic<int> found = 0;
@@ -104,4 +107,35 @@ TEST_CASE("ranks whose policies, options or counts differ are found before the f
     differs(2, "the checksum of 'scaler' is ");
     differs(3, "the checksum of 'step' is ");
     differs(4, "the checksum of the names and sizes");
+}
+
+TEST_CASE("ranks that load other states of a second scaler change none") {
+    const test_folder folder;
+    std::array<bool, 2> right{};
+    mp::run_loopback(2, [&](auto& self) {
+        const std::string path = folder.file(std::to_string(self.rank()));
+        mp::dynamic_loss_scaler first, second;
+        float w = 1;
+        std::string name = "saved";
+        const auto everything = [&](auto& visit) {
+            visit("first", first);
+            visit("name", name);
+            visit("second", second);
+            visit("w", w);
+        };
+        first.update(1024.0F);
+        second.update(self.rank() == 0 ? 2048.0F : 4096.0F);
+        mp::save_checkpoint(path, everything);
+        first.update(8.0F);
+        second.update(16.0F);
+        w = 5;
+        name = "before";
+        first.set_reducer(self);
+        second.set_reducer(self);
+        CHECK_THROWS_AS(mp::load_checkpoint(path, everything), mp::rank_error);
+        right[static_cast<std::size_t>(self.rank())] =
+            first.current_scale() == 8.0F && second.current_scale() == 16.0F && w == 5.0F && name == "before";
+    });
+    CHECK(right[0]);
+    CHECK(right[1]);
 }

@@ -19,6 +19,7 @@
 #include <limits>
 #include <random>
 #include <span>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -443,6 +444,71 @@ TEST_CASE("a state of a scaler that is not one changes nothing") {
     });
     CHECK(w[0] == 1.0F);
     CHECK(text == "no scaler");
+}
+
+namespace {
+
+/// Names a string of its own, which it makes its engine of, after an object without strings.
+struct shuffled_data {
+    progress inner;
+    std::mt19937 engine;
+    std::string label;
+
+    template <class Visitor>
+    void visit_state(Visitor& visit) {
+        visit("inner", inner);
+        std::ostringstream out;
+        out << engine;
+        std::string text = out.str();
+        visit("engine", text);
+        std::istringstream(text) >> engine;
+        visit("label", label);
+    }
+};
+
+}  // namespace
+
+TEST_CASE("strings of a visit are set in time for what is made of them, and not where loading fails") {
+    const test_folder folder;
+    const std::string path = folder.file("x");
+    shuffled_data first{{}, std::mt19937(7), "a label that is longer than what fits into a string object"};
+    shuffled_data second{{}, std::mt19937(8), "two"};
+    first.inner.best = 3;
+    float w = 1;
+    const auto everything = [&](auto& visit) {
+        visit("first", first);
+        visit("w", w);
+        visit("second", second);
+    };
+    mp::save_checkpoint(path, everything);
+    const std::mt19937 engines[] = {first.engine, second.engine};
+    const std::string label = first.label;
+    const auto change = [&] {
+        w = 2;
+        first.inner.best = 4;
+        first.engine.seed(1);
+        second.engine.seed(2);
+        first.label = second.label = "changed";
+    };
+    change();
+    mp::load_checkpoint(path, everything);
+    CHECK(first.engine == engines[0]);
+    CHECK(second.engine == engines[1]);
+    CHECK(first.label == label);
+    CHECK(second.label == "two");
+    CHECK(first.inner.best == 3);
+    CHECK(w == 1.0F);
+
+    change();
+    CHECK_THROWS_AS(mp::load_checkpoint(path,
+                                        [&](auto& visit) {
+                                            everything(visit);
+                                            visit("absent", w);
+                                        }),
+                    mp::file_error);
+    CHECK(first.engine == std::mt19937(1));
+    CHECK(first.label == "changed");
+    CHECK(w == 2.0F);
 }
 
 TEST_CASE("structures, enumerators and matrices are saved by their members") {

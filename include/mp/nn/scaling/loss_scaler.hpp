@@ -387,12 +387,16 @@ public:
     /// \throws argument_error  the policy or the state is not valid
     /// \throws rank_error      other ranks restore something else, see set_reducer
     void restore(const saved_loss_scaler<Policy>& saved) {
-        saved.policy.validate();
-        validate_scale_state(saved.policy, saved.state);
-        require_same("mp::loss_scaler::restore", saved.policy, saved.state);
+        require_restorable(saved);
         policy_ = saved.policy;
         state_ = saved.state;
         record_.clear();
+    }
+    /// Throws what restore() would throw, on all ranks where it would on one; nothing changes.
+    void require_restorable(const saved_loss_scaler<Policy>& saved) const {
+        saved.policy.validate();
+        validate_scale_state(saved.policy, saved.state);
+        require_same("mp::loss_scaler::restore", saved.policy, saved.state);
     }
 
 private:

@@ -84,7 +84,7 @@ void load_checkpoint(Ranks& ranks, const std::string& path, Everything&& everyth
         everything(*reader);
         reader->require_all();
     });
-    reader->load();
+    reader->load(everything);
 }
 
 }}  // namespace mp

@@ -66,8 +66,8 @@ template <class Thing>
 concept saves_policy = requires(Thing& thing) { thing.restore(thing.saved()); };
 
 /// Takes what is to be saved apart into arrays, by the name of the caller and of its members. Self has
-/// array(name, shape, data, count), share(name, values), text(name, make, read, set) and
-/// constant(name, value).
+/// array(name, shape, data, count), share(name, values), string(name, value), text(name, make, read, check, set)
+/// and constant(name, value).
 template <class Self>
 class state_visitor {
 public:
@@ -76,6 +76,12 @@ public:
     template <class Thing>
     void operator()(std::string_view name, Thing&& thing) {
         using bare = std::remove_cvref_t<Thing>;
+        if constexpr (Self::loads) {
+            if (self().sets_strings()) {
+                set_strings_of(thing);
+                return;
+            }
+        }
         const std::string whole = prefix_ + std::string(name);
         if constexpr (tensor_element<bare>) {
             static_assert(std::is_lvalue_reference_v<Thing>, "a number that is loaded is a variable");
@@ -100,6 +106,7 @@ public:
                 [](std::string_view text) {
                     return load_state<std::remove_cvref_t<decltype(thing.state().policy)>>(text);
                 },
+                [&thing](const auto& saved) { thing.require_restorable(saved); },
                 [&thing](const auto& saved) { thing.restore(saved); });
         } else if constexpr (saves_policy<Thing>) {
             self().text(
@@ -107,23 +114,17 @@ public:
                 [](std::string_view text) {
                     return load_state<std::remove_cvref_t<decltype(thing.policy())>>(text);
                 },
-                [&thing](const auto& saved) { thing.restore(saved); });
+                [](const auto&) {}, [&thing](const auto& saved) { thing.restore(saved); });
         } else if constexpr (std::same_as<bare, std::string>) {
-            self().text(
-                whole, [&] { return thing; }, [](std::string_view text) { return std::string(text); },
-                [&thing](std::string& text) { thing.swap(text); });
+            self().string(whole, thing);
         } else if constexpr (is_array_share<bare>) {
             self().share(whole, thing);
         } else if constexpr (is_device_range<bare>) {
             self().device_array(whole, thing);
         } else if constexpr (visits_state<Thing, Self>) {
-            const std::string outer = std::exchange(prefix_, whole + ".");
-            thing.visit_state(self());
-            prefix_ = outer;
+            visit_within(whole, [&] { thing.visit_state(self()); });
         } else if constexpr (visits_members<Thing, Self>) {
-            const std::string outer = std::exchange(prefix_, whole + ".");
-            bare::visit(thing, self());
-            prefix_ = outer;
+            visit_within(whole, [&] { bare::visit(thing, self()); });
         } else {
             static_assert(
                 contiguous<bare>,
@@ -140,6 +141,9 @@ public:
     /// sets.
     template <tensor_element Value>
     void expect(std::string_view name, Value value) {
+        if constexpr (Self::loads) {
+            if (self().sets_strings()) return;
+        }
         self().constant(prefix_ + std::string(name), value);
     }
 
@@ -148,6 +152,24 @@ protected:
 
 private:
     Self& self() { return static_cast<Self&>(*this); }
+    template <class Function>
+    void visit_within(const std::string& whole, const Function& visit) {
+        const std::string outer = std::exchange(prefix_, whole + ".");
+        self().visit_object(visit);
+        prefix_ = outer;
+    }
+    /// The same order of things as in operator().
+    template <class Thing>
+    void set_strings_of(Thing& thing) {
+        using bare = std::remove_cvref_t<Thing>;
+        if constexpr (std::same_as<bare, std::string>) {
+            self().set_string(thing);
+        } else if constexpr (!is_loss_scaler<bare> && !saves_policy<Thing&> && visits_state<Thing&, Self>) {
+            self().visit_noted([&] { thing.visit_state(self()); });
+        } else if constexpr (!is_loss_scaler<bare> && !saves_policy<Thing&> && visits_members<Thing&, Self>) {
+            self().visit_noted([&] { bare::visit(thing, self()); });
+        }
+    }
     std::string prefix_;
 };
 
@@ -161,6 +183,10 @@ public:
     explicit state_writer(bool shares = false, bool run = true) : shares_(shares), run_(run) {}
 
     [[nodiscard]] bool saves_run() const noexcept { return run_; }
+    template <class Function>
+    void visit_object(const Function& visit) const {
+        visit();
+    }
 
     template <class Value>
     void array(const std::string& name, std::vector<std::size_t> shape, const Value* data,
@@ -195,10 +221,13 @@ public:
         it.copies->to_host(kept.data(), it.values.data(), kept.size());
         array(name, shape_of(it), reinterpret_cast<const Value*>(kept.data()), it.values.size());
     }
-    template <class Make, class Read, class Set>
-    void text(const std::string& name, Make make, Read /*read*/, Set /*set*/) {
-        const std::string& kept = texts_.emplace_back(make());
+    void string(const std::string& name, const std::string& value) {
+        const std::string& kept = texts_.emplace_back(value);
         array(name, {kept.size()}, reinterpret_cast<const std::uint8_t*>(kept.data()), kept.size());
+    }
+    template <class Make, class Read, class Check, class Set>
+    void text(const std::string& name, Make make, Read /*read*/, Check /*check*/, Set /*set*/) {
+        string(name, make());
     }
     template <class Value>
     void constant(const std::string& name, Value value) {
@@ -276,6 +305,7 @@ public:
     /// is allocated now.
     template <class Function>
     void when_loaded(Function function) {
+        if (sets_strings_) return;
         actions_.push_back(std::make_unique<action_of<Function>>(std::move(function)));
     }
 
@@ -310,15 +340,14 @@ public:
             });
         }
     }
-    template <class Make, class Read, class Set>
-    void text(const std::string& name, Make /*make*/, Read read, Set set) {
-        const tensor_file::tensor& found = file_.at(name);
-        if (found.dtype != dtype_of<std::uint8_t>())
-            throw_file(file_.path(), quoted_excerpt(name) + " is no text");
-        used_.insert(name);
-        const std::string_view bytes(reinterpret_cast<const char*>(found.bytes.data()), found.bytes.size());
-        auto act = [set, value = read(bytes)]() mutable { set(value); };
-        texts_.push_back(std::make_unique<action_of<decltype(act)>>(std::move(act)));
+    /// Keeps a string for set_string(), since it may be a variable of the function that visits.
+    void string(const std::string& name, const std::string& /*value*/) {
+        strings_.emplace_back(text_at(name));
+    }
+    template <class Make, class Read, class Check, class Set>
+    void text(const std::string& name, Make /*make*/, Read read, Check check, Set set) {
+        texts_.push_back(
+            std::make_unique<text_of<decltype(read({})), Check, Set>>(read(text_at(name)), check, set));
     }
     template <class Value>
     void constant(const std::string& name, Value value) {
@@ -352,21 +381,65 @@ public:
         }
     }
 
-    /// Loads what was named, once. Allocates nothing. Texts come first: a scaler that ranks do not agree on refuses
-    /// its own, and nothing has changed then.
-    void load() {
+    /// Loads what `everything` has named. Allocates nothing. Scalers that ranks do not agree on refuse their states first,
+    /// and nothing has changed then.
+    template <class Everything>
+    void load(Everything& everything) {
+        for (const auto& it : texts_) it->check();
+        if (!strings_.empty()) {
+            sets_strings_ = true;
+            everything(*this);
+        }
         for (const auto& it : texts_) it->run();
         for (const auto& it : actions_) it->run();
+    }
+
+    /// Whether strings are set now, and nothing else is to be visited.
+    [[nodiscard]] bool sets_strings() const noexcept { return sets_strings_; }
+    /// Sets the next one of the strings. If there are more than before, they stay as they are.
+    void set_string(std::string& value) noexcept {
+        if (next_string_ < strings_.size()) value.swap(strings_[next_string_++]);
+    }
+    /// Visits an object, and notes whether it names strings.
+    template <class Function>
+    void visit_object(const Function& visit) {
+        const std::size_t place = visited_.size();
+        const std::size_t before = strings_.size();
+        visited_.push_back({});
+        visit();
+        visited_[place] = {visited_.size(), strings_.size() != before};
+    }
+    /// Visits an object again if it names strings.
+    template <class Function>
+    void visit_noted(const Function& visit) {
+        if (next_visited_ >= visited_.size()) return;
+        const visited_object it = visited_[next_visited_];
+        if (it.has_strings) {
+            ++next_visited_;
+            visit();
+        }
+        next_visited_ = it.end;
     }
 
 private:
     class action {
     public:
-        action() = default;
-        action(const action&) = delete;
-        action& operator=(const action&) = delete;
         virtual ~action() = default;
+        virtual void check() {}
         virtual void run() = 0;
+    };
+    template <class Value, class Check, class Set>
+    class text_of final : public action {
+    public:
+        text_of(Value value, Check check, Set set)
+            : value_(std::move(value)), check_(std::move(check)), set_(std::move(set)) {}
+        void check() override { check_(value_); }
+        void run() override { set_(value_); }
+
+    private:
+        Value value_;
+        Check check_;
+        Set set_;
     };
     template <class Function>
     class action_of final : public action {
@@ -389,6 +462,13 @@ private:
         used_.insert(name);
         return found;
     }
+    std::string_view text_at(const std::string& name) {
+        const tensor_file::tensor& found = file_.at(name);
+        if (found.dtype != dtype_of<std::uint8_t>())
+            throw_file(file_.path(), quoted_excerpt(name) + " is no text");
+        used_.insert(name);
+        return {reinterpret_cast<const char*>(found.bytes.data()), found.bytes.size()};
+    }
     template <class Value>
     void copy_later(Value* to, const tensor_file::tensor& found, std::size_t first, std::size_t count) {
         when_loaded([to, from = found.bytes.data() + first * sizeof(Value), count] {
@@ -400,6 +480,16 @@ private:
     std::set<std::string, std::less<>> used_;
     std::vector<std::unique_ptr<action>> texts_;
     std::vector<std::unique_ptr<action>> actions_;
+    /// An object that was visited: the place among them of the first one that is not within it.
+    struct visited_object {
+        std::size_t end = 0;
+        bool has_strings = false;
+    };
+    std::vector<std::string> strings_;
+    std::vector<visited_object> visited_;
+    std::size_t next_string_ = 0;
+    std::size_t next_visited_ = 0;
+    bool sets_strings_ = false;
 };
 
 /// Throws unless the file is a checkpoint of this version, as it was written.
@@ -468,12 +558,14 @@ void load_checkpoint(const tensor_file& file, Everything&& everything) {
     detail::state_reader reader(file);
     everything(reader);
     reader.require_all();
-    reader.load();
+    reader.load(everything);
 }
 /// Loads what save_checkpoint has saved, into objects of the same types and sizes. Everything is checked
-/// before anything is changed; `everything` is called once, and what it names is set after that, so it has to be there
-/// until this returns, as for save_checkpoint. A class whose member function template visit_state(visitor) names its
-/// members may call `visitor.when_loaded(function)` where Visitor::loads: `function()` is called when they are set.
+/// before anything is changed; what `everything` names is set when it has returned, so it has to be there until this
+/// returns, as for save_checkpoint. If there are strings, `everything` is called a second time, which sets them and
+/// nothing else: so it may have a string of its own and make something else of it, such as an engine of random
+/// numbers. A class whose member function template visit_state(visitor) names its members may call
+/// `visitor.when_loaded(function)` where Visitor::loads: `function()` is called when they are set.
 ///
 /// \param access  whether the file is mapped, or read into memory
 ///
