@@ -66,7 +66,8 @@ oracle::exact_result exact_product(const oracle::format& f, const operand& a, co
 
 oracle::exact_result exact_quotient(const oracle::format& f, const operand& a, const operand& b) {
     const bool negative = a.negative != b.negative;
-    if (a.nan || b.nan || (a.infinite && b.infinite) || (a.zero() && b.zero())) return oracle::exact_nan();
+    if (a.nan || b.nan || (a.infinite && b.infinite) || (b.zero() && (a.zero() || f.is_p3109)))
+        return oracle::exact_nan();
     if (a.infinite || b.zero()) return oracle::exact_infinity(negative);
     if (b.infinite || a.zero()) return oracle::exact_zero(negative, false);
     return locate(f, negative,
