@@ -276,7 +276,9 @@ public:
         if (started.call == 0) return;
         call& it = require_open(function, started);
         const mpi_errors_returned returned;
+        const bool was_broken = std::exchange(broken_, true);
         wait_for_ranks(function, timeout_, advice, [&] { return test(it); }, [&] { return missing(it); });
+        broken_ = was_broken;
         close(it);
         started = {};
     }
