@@ -26,9 +26,9 @@ using advice_for =
     std::enable_if_t<integer<Integer> && ConvertsSilently, write_static_cast_or_round_to_integer>;
 /// The same where a number would become a bool that is not a condition.
 struct compare_with_zero_or_write_static_cast;
-template <class Bool, bool ConvertsSilently>
+template <class Truth, bool ConvertsSilently>
 using advice_for_bool =
-    std::enable_if_t<std::same_as<Bool, bool> && ConvertsSilently, compare_with_zero_or_write_static_cast>;
+    std::enable_if_t<std::same_as<Truth, bool> && ConvertsSilently, compare_with_zero_or_write_static_cast>;
 /// Satisfied by the integers, and more special than integer, so that a template for these wins.
 template <class T>
 concept integer_asked_for = integer<T> && !std::is_class_v<T>;
@@ -159,8 +159,8 @@ public:
     /// Not silently, by way of float: `c ? h : 0` would be an int.
     template <detail::integer Integer, class Advice = detail::advice_for<Integer, converts_silently>>
     constexpr operator Integer() const = delete;  // mp: write static_cast<int>(h), or mp::round_to_integer
-    template <std::same_as<bool> Bool, class Advice = detail::advice_for_bool<Bool, converts_silently>>
-    constexpr operator Bool() const = delete;  // mp: compare with zero, or write static_cast<bool>(h)
+    template <std::same_as<bool> Truth, class Advice = detail::advice_for_bool<Truth, converts_silently>>
+    constexpr operator Truth() const = delete;  // mp: compare with zero, or write static_cast<bool>(h)
     /// Whether this is not zero; NaN is not zero. Conditions take a number by themselves, `if (h)`; bool x =
     /// h would, by way of float, and so would `c ? h : false`, so these do not compile.
     MP_HOST_DEVICE MP_ALWAYS_INLINE explicit constexpr operator bool() const noexcept {

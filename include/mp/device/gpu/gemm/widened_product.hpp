@@ -5,6 +5,7 @@
 
 #include <mp/base/view_extent.hpp>
 #include <mp/device/gpu/map_elements.hpp>
+#include <mp/linalg/gemm/epilogue_operands.hpp>
 #include <mp/linalg/gemm/validation.hpp>
 #include <mp/matrix_view.hpp>
 #include <mp/numbers/format/basic_float.hpp>

@@ -59,9 +59,9 @@ namespace mp { inline namespace MP_ISA_NAMESPACE {
 /// a^b of exact values, rounded once, as pow() of two numbers. The empty pack makes it less specialised than a function
 /// template of a user, such as one of (T, std::integral), which overload resolution finds beside it.
 MP_ANY_EXECUTION_SPACE
-template <class A, class B, class... None>
-    requires(sizeof...(None) == 0 && detail::mixed_power<A, B>)
-[[nodiscard]] MP_HOST_DEVICE constexpr auto pow(A a, B b, None...) noexcept {
+template <class A, class B, class... Nothing>
+    requires(sizeof...(Nothing) == 0 && detail::mixed_power<A, B>)
+[[nodiscard]] MP_HOST_DEVICE constexpr auto pow(A a, B b, Nothing...) noexcept {
     using format = detail::common_format_t<A, B>;
     if constexpr (!layout_of<format>::has_nan) {
         if (detail::power_is_one(detail::value_of_operand(a), detail::value_of_operand(b)))

@@ -68,8 +68,8 @@ MP_HOST_DEVICE constexpr std::uint64_t integer_root(std::uint64_t x, std::uint64
 MP_HOST_DEVICE constexpr exact_value root_of(const exact_value& argument, const exact_value& n) {
     const exact_value x = without_trailing_zeros(argument);
     const exact_value degree = without_trailing_zeros(n);
-    const bool small = degree.exponent < 32 && approximate(n).top() < 32;
-    const std::uint64_t magnitude = small ? degree.significand << degree.exponent : ~std::uint64_t{0};
+    const bool fits = degree.exponent < 32 && approximate(n).top() < 32;
+    const std::uint64_t magnitude = fits ? degree.significand << degree.exponent : ~std::uint64_t{0};
     const auto power = static_cast<std::uint64_t>(x.exponent < 0 ? -x.exponent : x.exponent);
     if (power % magnitude == 0 && (!n.negative || x.significand == 1)) {
         const std::uint64_t root = integer_root(x.significand, magnitude);
