@@ -243,7 +243,7 @@ public:
             return;
         }
         const std::int64_t distance = place_of(defined) - place_of(approximate);
-        steps_ = std::max(steps_, distance < 0 ? -distance : distance);
+        steps_ = (std::max)(steps_, distance < 0 ? -distance : distance);
     }
     /// Kappa of all results so far.
     [[nodiscard]] constexpr double value() const noexcept {
