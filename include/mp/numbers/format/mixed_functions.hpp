@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// Functions of <cmath> for a number beside a built-in type, in either order: the result for the exact values
-/// of both, rounded once to the format of the number, to nearest even.
+/// Functions of `<cmath>` for a number beside a built-in type, in either order: the result for the exact values of
+/// both, rounded once to the format of the number, to nearest even.
 ///
 /// Built-in types are those of compound assignment: float, double, bool, integers of up to 64 bits, unscoped
 /// enumerations, and floating-point types of 16 bits. An operand that is a number of the format takes the
