@@ -129,7 +129,8 @@ TEST_CASE("without channels one reduction at a time works, and passes in another
     mp::run_loopback(2, [&](auto& self) {
         plain_ranks plain{self};
         mp::any_communicator ranks(plain);
-        model a("a", self.rank(), 1), b("b", self.rank(), 8);
+        // Of the same names and sizes.
+        model a("a", self.rank(), 1), b("a", self.rank(), 8);
         mp::gradient_reduction of_a(mp::cpu{}, ranks, {}, a.store), of_b(mp::cpu{}, ranks, {}, b.store);
         const auto reduce = [&](auto& reduction, model& of) {
             const auto overlap = reduction.backward(1.0F);

@@ -38,10 +38,10 @@ public:
     bucket_pipeline(const Executor& exec, Ranks& ranks, rank_channel<Ranks>& channel,
                     const reduction_options& options, bucket_plan<Executor> plan)
         : exec_(exec), ranks_(ranks), channel_(channel), options_(options), plan_(std::move(plan)) {
-        record_.reduction =
-            channel.number() != 0 ? static_cast<std::uint64_t>(channel.number()) : plan_.checksum();
         states_.resize(plan_.buckets.size());
         if (ranks.size() == 1) return;
+        record_.reduction =
+            channel.number() != 0 ? static_cast<std::uint64_t>(channel.number()) : agreed_number();
         if constexpr (on_host) {
             for (std::size_t b = 0; options.wire == wire_format::mxfp8 && b < states_.size(); ++b) {
                 blocks_.emplace_back(plan_.buckets[b], self(), !options.share_only);
@@ -180,6 +180,12 @@ public:
     reduction_statistics statistics;
 
 private:
+    /// Returns a number that no other reduction of these ranks has while this one exists: an address on rank 0.
+    [[nodiscard]] std::uint64_t agreed_number() {
+        std::uint64_t number = ranks_.rank() == 0 ? reinterpret_cast<std::uintptr_t>(this) : 0;
+        (ranks_.max)(std::span<std::uint64_t>(&number, 1));
+        return number;
+    }
     static constexpr std::size_t no_slot = ~std::size_t{0};
     enum class phase : unsigned char { waiting, exchanging, summed, gathering, done };
 

@@ -3,7 +3,6 @@
 /// Gradients in buckets that are reduced one by one, and the share of every rank in them.
 #pragma once
 
-#include <mp/arrays/io/checksum.hpp>
 #include <mp/error.hpp>
 #include <mp/nn/optim/parameter.hpp>
 #include <mp/nn/optim/parameter_layout.hpp>
@@ -101,13 +100,6 @@ public:
             }
             before = i;
         }
-    }
-
-    /// Of the names and sizes of the parameters.
-    [[nodiscard]] std::uint64_t checksum() const {
-        crc64_stream sum;
-        for (const reduced_parameter& it : parameters) sum.add(it.name + " " + error_text(it.elements) + " ");
-        return sum.value();
     }
 
     /// The parameter whose gradient an address lies in, or no_index.
