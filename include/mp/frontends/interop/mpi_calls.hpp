@@ -142,7 +142,7 @@ public:
         }
         check_mpi(MPI_Comm_rank(communicator, &rank_), "MPI_Comm_rank");
         check_mpi(MPI_Comm_size(communicator, &size_), "MPI_Comm_size");
-        // Owned by nobody while MPI may write to it: a wait that is given up leaves it to the process.
+        // MPI may write to it until the request completes; after a time-out it is leaked intentionally.
         auto* const duplicate = new MPI_Comm(MPI_COMM_NULL);
         MPI_Request made = MPI_REQUEST_NULL;
         check_mpi(MPI_Comm_idup(communicator, duplicate, &made), "MPI_Comm_idup");
@@ -314,6 +314,7 @@ private:
     };
     /// A call under way and what MPI reads and writes until it ends.
     struct call {
+        std::size_t index = 0;  ///< in calls_
         bool open = false;
         bool compared = false;  ///< whether all ranks are known to make this call
         int channel = 0;
@@ -362,7 +363,7 @@ private:
         std::copy_n(values.begin(), (std::min)(values.size(), values_in_head), it.mine.values.begin());
         it.cuts.assign(cuts.begin(), cuts.end());
         it.messages.clear();
-        open_.push_back(&it);
+        uncompared_.push_back(&it);
         it.open = true;
         broken_ = true;  // until all of it has gone out
         for (int i = 1; i < size_; ++i) {
@@ -382,13 +383,11 @@ private:
     }
     request started(call& it) {
         broken_ = false;
-        const auto at = std::find_if(calls_.begin(), calls_.end(),
-                                     [&](const std::unique_ptr<call>& there) { return there.get() == &it; });
-        return {static_cast<std::size_t>(at - calls_.begin()) + 1, it.started};
+        return {it.index + 1, it.started};
     }
     void close(call& it) noexcept {
         it.open = false;
-        std::erase(open_, &it);
+        free_.push_back(it.index);  // within its capacity
     }
     /// Sends the bytes of an exchange or a gather, which all ranks are known to make.
     void move_bytes(call& it) {
@@ -452,20 +451,24 @@ private:
         progress();
         return it.compared && all_done(it.messages);
     }
-    /// Moves all calls on, for which other ranks may wait. Bytes of one order are sent in the order of its calls.
+    /// Compares the calls whose heads have arrived and sends their bytes, in the order of the calls of each order: other
+    /// ranks may wait for any of them.
     void progress() {
-        for (std::size_t i = 0; i < open_.size(); ++i) {
-            call& it = *open_[i];
-            if (it.compared) continue;
-            const bool is_next = std::none_of(
-                open_.begin(), open_.begin() + static_cast<std::ptrdiff_t>(i), [&](const call* earlier) {
-                    return !earlier->compared && tag_of(*earlier, true) == tag_of(it, true);
-                });
-            if (!is_next || !all_done(it.heads)) continue;
+        blocked_.assign(numbers_.size(), false);
+        std::size_t kept = 0;
+        for (std::size_t i = 0; i < uncompared_.size(); ++i) {
+            call& it = *uncompared_[i];
+            const std::size_t order = order_of(it.mine.kind, it.channel);
+            if (blocked_[order] || !all_done(it.heads)) {
+                blocked_[order] = true;
+                uncompared_[kept++] = &it;
+                continue;
+            }
             compare(it);
             it.compared = true;
             move_bytes(it);
         }
+        uncompared_.resize(kept);
     }
     void compare(const call& it) {
         for (int r = 0; r < size_; ++r) {
@@ -523,10 +526,14 @@ private:
     }
     /// A call that is not under way.
     call& free_call() {
-        const auto found = std::find_if(calls_.begin(), calls_.end(),
-                                        [](const std::unique_ptr<call>& it) { return !it->open; });
-        if (found != calls_.end()) return **found;
+        if (!free_.empty()) {
+            call& it = *calls_[free_.back()];
+            free_.pop_back();
+            return it;
+        }
+        free_.reserve(calls_.size() + 1);
         auto made = std::make_unique<call>();
+        made->index = calls_.size();
         made->theirs.resize(index(size_));
         made->heads.assign(index(size_), MPI_REQUEST_NULL);
         calls_.push_back(std::move(made));
@@ -542,7 +549,9 @@ private:
     int channels_ = 0;
     std::vector<std::uint64_t> numbers_ = std::vector<std::uint64_t>(orders_of(0));  // of the next calls
     std::vector<std::unique_ptr<call>> calls_;
-    std::vector<call*> open_;  // in the order in which they were started
+    std::vector<std::size_t> free_;  // calls that are not under way
+    std::vector<call*> uncompared_;  // in the order in which they were started
+    std::vector<bool> blocked_;      // orders whose next call cannot be compared yet
     std::vector<MPI_Status> statuses_;
     std::uint64_t started_ = 0;
     bool broken_ = false;  // a call has not ended as it should
