@@ -92,18 +92,6 @@ MP_HOST_DEVICE constexpr auto mixed_result(Function function, Exact exact, X... 
     return basic_float<format>::from_bits(exact(value_of_operand(x)...));
 }
 
-/// The same of functions of which a NaN beside a number gives the number.
-MP_ANY_EXECUTION_SPACE
-template <class Function, class Exact, class A, class B>
-MP_HOST_DEVICE constexpr auto mixed_result_without_nan(Function function, Exact exact, A a, B b) noexcept {
-    using format = common_format_t<A, B>;
-    if constexpr (!layout_of<format>::has_nan) {
-        if (is_nan_operand(a)) return converted<format>(b).value;
-        if (is_nan_operand(b)) return converted<format>(a).value;
-    }
-    return mixed_result(function, exact, a, b);
-}
-
 /// A value that is not NaN as a code, rounded in the direction.
 template <class Format>
 MP_HOST_DEVICE constexpr storage_of<Format> code_of_value(const number_parts& x, rounding direction = {}) {
@@ -129,10 +117,23 @@ MP_HOST_DEVICE constexpr bool comes_first(const number_parts& a, const number_pa
     if (order.a != order.b) return order.a < order.b;
     return a.negative && !b.negative;
 }
-template <class Format>
-MP_HOST_DEVICE constexpr storage_of<Format> chosen_value(const number_parts& a, const number_parts& b,
-                                                         bool smaller, bool by_magnitude) {
-    return code_of_value<Format>(comes_first(a, b, by_magnitude) == smaller ? a : b);
+
+/// The smaller or the larger one of two exact values, rounded. Beside a number NaN gives NaN, or the number where
+/// IgnoresNan, also in a format without NaN. `function` is the one of two numbers of the format.
+MP_ANY_EXECUTION_SPACE
+template <bool Smaller, bool ByMagnitude, bool IgnoresNan, class Function, class A, class B>
+MP_HOST_DEVICE constexpr auto mixed_extremum(Function function, A a, B b) noexcept {
+    using format = common_format_t<A, B>;
+    if constexpr (IgnoresNan && !layout_of<format>::has_nan) {
+        if (is_nan_operand(a)) return converted<format>(b).value;
+        if (is_nan_operand(b)) return converted<format>(a).value;
+    }
+    return mixed_result(
+        function,
+        [](const auto& x, const auto& y) {
+            return code_of_value<format>(comes_first(x, y, ByMagnitude) == Smaller ? x : y);
+        },
+        a, b);
 }
 
 /// a - b if a > b, else zero.
@@ -218,91 +219,65 @@ MP_ANY_EXECUTION_SPACE
 template <class A, class B>
     requires detail::mixed_arguments<A, B>
 [[nodiscard]] MP_HOST_DEVICE constexpr auto fmin(A a, B b) noexcept {
-    using format = detail::common_format_t<A, B>;
-    return detail::mixed_result_without_nan(
-        [](auto x, auto y) { return fmin(x, y); },
-        [](const auto& x, const auto& y) { return detail::chosen_value<format>(x, y, true, false); }, a, b);
+    return detail::mixed_extremum<true, false, true>([](auto x, auto y) { return fmin(x, y); }, a, b);
 }
 MP_ANY_EXECUTION_SPACE
 template <class A, class B>
     requires detail::mixed_arguments<A, B>
 [[nodiscard]] MP_HOST_DEVICE constexpr auto fmax(A a, B b) noexcept {
-    using format = detail::common_format_t<A, B>;
-    return detail::mixed_result_without_nan(
-        [](auto x, auto y) { return fmax(x, y); },
-        [](const auto& x, const auto& y) { return detail::chosen_value<format>(x, y, false, false); }, a, b);
+    return detail::mixed_extremum<false, false, true>([](auto x, auto y) { return fmax(x, y); }, a, b);
 }
 MP_ANY_EXECUTION_SPACE
 template <class A, class B>
     requires detail::mixed_arguments<A, B>
 [[nodiscard]] MP_HOST_DEVICE constexpr auto fminimum(A a, B b) noexcept {
-    using format = detail::common_format_t<A, B>;
-    return detail::mixed_result(
-        [](auto x, auto y) { return fminimum(x, y); },
-        [](const auto& x, const auto& y) { return detail::chosen_value<format>(x, y, true, false); }, a, b);
+    return detail::mixed_extremum<true, false, false>([](auto x, auto y) { return fminimum(x, y); }, a, b);
 }
 MP_ANY_EXECUTION_SPACE
 template <class A, class B>
     requires detail::mixed_arguments<A, B>
 [[nodiscard]] MP_HOST_DEVICE constexpr auto fmaximum(A a, B b) noexcept {
-    using format = detail::common_format_t<A, B>;
-    return detail::mixed_result(
-        [](auto x, auto y) { return fmaximum(x, y); },
-        [](const auto& x, const auto& y) { return detail::chosen_value<format>(x, y, false, false); }, a, b);
+    return detail::mixed_extremum<false, false, false>([](auto x, auto y) { return fmaximum(x, y); }, a, b);
 }
 MP_ANY_EXECUTION_SPACE
 template <class A, class B>
     requires detail::mixed_arguments<A, B>
 [[nodiscard]] MP_HOST_DEVICE constexpr auto fminimum_num(A a, B b) noexcept {
-    using format = detail::common_format_t<A, B>;
-    return detail::mixed_result_without_nan(
-        [](auto x, auto y) { return fminimum_num(x, y); },
-        [](const auto& x, const auto& y) { return detail::chosen_value<format>(x, y, true, false); }, a, b);
+    return detail::mixed_extremum<true, false, true>([](auto x, auto y) { return fminimum_num(x, y); }, a, b);
 }
 MP_ANY_EXECUTION_SPACE
 template <class A, class B>
     requires detail::mixed_arguments<A, B>
 [[nodiscard]] MP_HOST_DEVICE constexpr auto fmaximum_num(A a, B b) noexcept {
-    using format = detail::common_format_t<A, B>;
-    return detail::mixed_result_without_nan(
-        [](auto x, auto y) { return fmaximum_num(x, y); },
-        [](const auto& x, const auto& y) { return detail::chosen_value<format>(x, y, false, false); }, a, b);
+    return detail::mixed_extremum<false, false, true>([](auto x, auto y) { return fmaximum_num(x, y); }, a,
+                                                      b);
 }
 MP_ANY_EXECUTION_SPACE
 template <class A, class B>
     requires detail::mixed_arguments<A, B>
 [[nodiscard]] MP_HOST_DEVICE constexpr auto fminimum_mag(A a, B b) noexcept {
-    using format = detail::common_format_t<A, B>;
-    return detail::mixed_result(
-        [](auto x, auto y) { return fminimum_mag(x, y); },
-        [](const auto& x, const auto& y) { return detail::chosen_value<format>(x, y, true, true); }, a, b);
+    return detail::mixed_extremum<true, true, false>([](auto x, auto y) { return fminimum_mag(x, y); }, a, b);
 }
 MP_ANY_EXECUTION_SPACE
 template <class A, class B>
     requires detail::mixed_arguments<A, B>
 [[nodiscard]] MP_HOST_DEVICE constexpr auto fmaximum_mag(A a, B b) noexcept {
-    using format = detail::common_format_t<A, B>;
-    return detail::mixed_result(
-        [](auto x, auto y) { return fmaximum_mag(x, y); },
-        [](const auto& x, const auto& y) { return detail::chosen_value<format>(x, y, false, true); }, a, b);
+    return detail::mixed_extremum<false, true, false>([](auto x, auto y) { return fmaximum_mag(x, y); }, a,
+                                                      b);
 }
 MP_ANY_EXECUTION_SPACE
 template <class A, class B>
     requires detail::mixed_arguments<A, B>
 [[nodiscard]] MP_HOST_DEVICE constexpr auto fminimum_mag_num(A a, B b) noexcept {
-    using format = detail::common_format_t<A, B>;
-    return detail::mixed_result_without_nan(
-        [](auto x, auto y) { return fminimum_mag_num(x, y); },
-        [](const auto& x, const auto& y) { return detail::chosen_value<format>(x, y, true, true); }, a, b);
+    return detail::mixed_extremum<true, true, true>([](auto x, auto y) { return fminimum_mag_num(x, y); }, a,
+                                                    b);
 }
 MP_ANY_EXECUTION_SPACE
 template <class A, class B>
     requires detail::mixed_arguments<A, B>
 [[nodiscard]] MP_HOST_DEVICE constexpr auto fmaximum_mag_num(A a, B b) noexcept {
-    using format = detail::common_format_t<A, B>;
-    return detail::mixed_result_without_nan(
-        [](auto x, auto y) { return fmaximum_mag_num(x, y); },
-        [](const auto& x, const auto& y) { return detail::chosen_value<format>(x, y, false, true); }, a, b);
+    return detail::mixed_extremum<false, true, true>([](auto x, auto y) { return fmaximum_mag_num(x, y); }, a,
+                                                     b);
 }
 
 /// The exact difference, rounded, or zero.
