@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// A run that is started again when it fails: this program as a process of its own, or the command that starts its
-/// ranks as processes.
+/// Restarts of a failed run: this program in a child process, or the command that launches the ranks.
 #pragma once
 
 #include <signal.h>

@@ -78,7 +78,7 @@ constexpr std::uint8_t scale_code(const exact_value& amax, float tensor_scale, s
 }
 
 /// The largest scale of a block that a computed tensor scale leads to: the largest number, or, if one and a half
-/// times that scale must be representable, the largest power of two that leaves room for it.
+/// times that scale must be representable, the largest power of two for which it is.
 template <class Scale>
 MP_HOST_DEVICE constexpr exact_value largest_block_scale(scale_rule rule) noexcept {
     constexpr exact_value largest = largest_of<typename Scale::format>;

@@ -181,8 +181,9 @@ namespace mp { inline namespace MP_ISA_NAMESPACE {
 /// differ, a range is null but not empty, the ranges overlap, exec.threads is less than one, or the
 /// processor lacks exec.instructions. May be called from several threads on different targets.
 ///
-/// Targets of many megabytes are written around the caches, unless they are not aligned for their type. With a stochastic p all elements have the same
-/// random bits; see convert_stochastic. Over the memory of the source itself: convert_in_place.
+/// Targets of many megabytes are written by non-temporal stores, unless they are not aligned for their type. With a
+/// stochastic p all elements have the same random bits; see convert_stochastic. convert_in_place() writes to the memory of
+/// the source.
 ///
 ///     std::vector<float> weights = ...;
 ///     std::vector<mp::half> copy(weights.size());

@@ -52,17 +52,17 @@ inline void sync_folder(const std::string& path) noexcept {
 #endif
 }
 
-/// Returns where a path leads through symbolic links, whether there is a file or not.
-inline std::string behind_links(const std::string& path) {
+/// Returns the path with the symbolic links of its last component resolved; the file need not exist.
+inline std::string resolve_links(const std::string& path) {
 #if MP_POSIX_FILES
-    std::string place = path;
-    constexpr int most_links = 40;  // as on Linux
-    for (int i = 0; i <= most_links; ++i) {
+    std::string resolved = path;
+    constexpr int max_links = 40;  // as on Linux
+    for (int i = 0; i <= max_links; ++i) {
         char text[4096];
-        const ::ssize_t length = ::readlink(place.c_str(), static_cast<char*>(text), sizeof text);
-        if (length < 0) return place;  // not a link
+        const ::ssize_t length = ::readlink(resolved.c_str(), static_cast<char*>(text), sizeof text);
+        if (length < 0) return resolved;  // not a link
         const std::string_view link(static_cast<const char*>(text), static_cast<std::size_t>(length));
-        place = link.starts_with('/') ? std::string(link) : folder_of(place).append(link);
+        resolved = link.starts_with('/') ? std::string(link) : folder_of(resolved).append(link);
     }
     throw_file(path, "cannot be written", ELOOP);
 #else
@@ -70,15 +70,15 @@ inline std::string behind_links(const std::string& path) {
 #endif
 }
 
-/// A new file that takes the place of another one when it is complete: it is written beside it under a name of its
-/// own, brought to the disk, and renamed. Whoever reads sees the old content or the new one, whenever the program
-/// or the machine ends, and whoever else writes. A symbolic link stays, and the file that it leads to is replaced. The
-/// new file has the mode of the old one, and its owner and group where the system permits that; other hard links keep
-/// the old content. A program that is killed leaves `<path>.<16 digits>.part`, which nothing uses.
+/// A file that replaces another one atomically: it is written in the same folder under a unique temporary name, synced
+/// to the disk, and renamed. Readers see either the old content or the new content, even if the program or the machine
+/// stops, or other programs write to the same path. If the path is a symbolic link, its target is replaced. The new file
+/// has the mode of the old one, and its owner and group if the system permits that; other hard links keep the old
+/// content. A killed program leaves the temporary file `<path>.<16 digits>.part`, which can be removed.
 class file_replacement {
 public:
     /// \throws file_error  there can be no file beside this one; the path is that of a folder, a device or a FIFO
-    explicit file_replacement(const std::string& path) : path_(path), target_(behind_links(path)) {
+    explicit file_replacement(const std::string& path) : path_(path), target_(resolve_links(path)) {
         int error = EEXIST;
         for (std::uint64_t attempt = 0; error == EEXIST && attempt < 100; ++attempt) {
             token_ = new_token(attempt);
@@ -92,7 +92,7 @@ public:
     ///
     /// \throws file_error  there is none, or none that can be written
     file_replacement(const std::string& path, std::uint64_t token)
-        : path_(path), target_(behind_links(path)), token_(token), part_(part_name(target_, token)) {
+        : path_(path), target_(resolve_links(path)), token_(token), part_(part_name(target_, token)) {
 #if MP_POSIX_FILES
         const int error = adopt(::open(part_.c_str(), O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
 #else

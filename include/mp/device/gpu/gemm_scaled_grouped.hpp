@@ -96,9 +96,9 @@ void gemm_scaled_masked(const Executor& exec, float alpha, matrix_batch<A> a,
                              b_scales.stride});
 }
 
-/// mp::gemm_scaled_grouped_k on a GPU: offsets, too, are in device memory, and nothing waits for the host to check them: where
-/// an offset lies within a block of 128 of k, c of the groups that begin or end there becomes NaN. See mp::gemm_scaled_grouped_m for the rest; c has any order. wgmma takes a row-major and b
-/// column-major.
+/// mp::gemm_scaled_grouped_k on a GPU. The offsets are in device memory and are not checked on the host: if an offset lies
+/// within a block of 128 along k, c of the groups that begin or end there becomes NaN. See mp::gemm_scaled_grouped_m for
+/// the rest; c has any order. wgmma takes a row-major and b column-major.
 ///
 ///     mp::gemm_scaled_grouped_k<mp::gpu_gemm_kernel::prefer_wgmma>(stream, 1, xt, xt_scales, mp::transposed(dyt), dyt_scales,
 ///                                                                  offsets, 1, gradients);

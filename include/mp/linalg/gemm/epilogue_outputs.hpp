@@ -148,8 +148,8 @@ struct store_auxiliary_epilogue {
 ///                                               mp::gelu_epilogue{}));
 ///
 /// Every element is written once, by the thread that writes the element of C. The matrix must not overlap what the
-/// product reads or writes otherwise; mp::gemm throws argument_error for one of another shape or over any of these. Products of
-/// batches, masked groups and groups along k, which have more than one C, do not take it.
+/// product reads or writes otherwise; mp::gemm throws argument_error for one of another shape or over any of these.
+/// Products of batches, masked groups and groups along k, which have more than one C, do not take it.
 template <class Value>
     requires(number<Value> && !std::is_const_v<Value>)
 [[nodiscard]] constexpr store_auxiliary_epilogue<Value> store_auxiliary(matrix_view<Value> auxiliary) {

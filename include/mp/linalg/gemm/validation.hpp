@@ -26,7 +26,7 @@ inline bool views_overlap(const view_extent& a, const view_extent& b) {
     if (!is_one_vector && (a.row_major != b.row_major || stride != b.leading_dimension * b.element_size)) {
         return true;
     }
-    // A vector that is longer than the stride leaves no room in between.
+    // Vectors longer than the stride leave no gaps.
     if (a.vector_length() * a.element_size > stride || b.vector_length() * b.element_size > stride)
         return true;
     // The higher view starts `shift` bytes behind the start of vector `vectors` of the lower one, which is a

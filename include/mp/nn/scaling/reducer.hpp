@@ -83,9 +83,9 @@ inline void require_timeout(std::string_view function, std::chrono::nanoseconds 
 }
 
 /// Calls done() until it says so, and throws rank_timeout in the name of `function` if that takes longer than
-/// `timeout`; missing() says who has not made which call, as far as is known. Ranks mostly come within microseconds, and messages of many pieces move one step each time that
-/// somebody looks: so the waiting thread goes to sleep late, and for no more than a thousandth of the time that
-/// it has waited.
+/// `timeout`; missing() returns the ranks and the call that are missing, if known. Ranks mostly come within microseconds,
+/// and messages of many pieces advance one step for each poll: so the waiting thread sleeps late, and for no more than a
+/// thousandth of the time that it has waited.
 template <class Done, class Missing>
 void wait_for_ranks(std::string_view function, std::chrono::nanoseconds timeout, std::string_view advice,
                     Done done, Missing missing) {

@@ -381,8 +381,8 @@ public:
         }
     }
 
-    /// Loads what `everything` has named. Allocates nothing. Scalers that ranks do not agree on refuse their states first,
-    /// and nothing has changed then.
+    /// Loads what `everything` has visited, without allocating. All scalers compare their states with those of other ranks
+    /// before anything changes.
     template <class Everything>
     void load(Everything& everything) {
         for (const auto& it : texts_) it->check();
