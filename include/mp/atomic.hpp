@@ -17,12 +17,15 @@ namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// Adds y to x atomically, rounded to nearest even, and returns what x was before. The sum of several
 /// additions depends on their order. Safe for any number of threads, as long as all of them access x by
-/// atomic operations; x has the alignment of its type, which is enough (std::atomic_ref).
+/// atomic operations; x has the alignment of its type, which is enough.
 template <reduced T>
 T atomic_fetch_add(T& x, T y, std::memory_order order = std::memory_order_seq_cst) noexcept {
-    const std::atomic_ref<T> shared(x);
-    T before = shared.load(std::memory_order_relaxed);
-    while (!shared.compare_exchange_weak(before, before + y, order, std::memory_order_relaxed)) {
+    // libc++ has std::atomic_ref from version 19.
+    T before;
+    __atomic_load(&x, &before, __ATOMIC_RELAXED);
+    T after = before + y;
+    while (!__atomic_compare_exchange(&x, &before, &after, true, static_cast<int>(order), __ATOMIC_RELAXED)) {
+        after = before + y;
     }
     return before;
 }

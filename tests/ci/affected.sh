@@ -47,9 +47,33 @@ expect docs/page.md 'text' docs/page.md tests/device/cuda/documents.cu
 mapfile -t all < <(git ls-files)
 expect tests/main.cpp '//' "${all[@]}"
 expect .ci/base '#' "${all[@]}"
-printed=$(.ci/affected --of include/mp/inner/kernel.inl tests/module/uses_b.cpp | xargs)
-if [ "$printed" != 'include/mp/c.hpp include/mp/inner/kernel.inl tests/module/uses_b.cpp tests/module/uses_c.cpp' ]; then
-    printf 'FAILED: --of prints "%s"\n' "$printed"
-    failures=$((failures + 1))
-fi
+
+# expect_nearest <changed files> <test>...: with these changes these tests of the module are run under sanitizers.
+expect_nearest() {
+    local files=$1 printed
+    shift
+    # shellcheck disable=SC2086
+    printed=$(.ci/affected --nearest tests/module/ $files | xargs)
+    if [ "$printed" != "$*" ]; then
+        printf 'FAILED: nearest to "%s" is "%s", not "%s"\n' "$files" "$printed" "$*"
+        failures=$((failures + 1))
+    fi
+}
+expect_nearest include/mp/inner/kernel.inl tests/module/uses_c.cpp
+expect_nearest tests/module/uses_b.cpp tests/module/uses_b.cpp
+expect_nearest tests/module/local.hpp tests/module/uses_b.cpp
+expect_nearest 'include/mp/c.hpp tests/module/uses_b.cpp' tests/module/uses_b.cpp tests/module/uses_c.cpp
+for number in {01..10}; do printf '#include <mp/c.hpp>\n' >"tests/module/many_$number.cpp"; done
+echo '#include <mp/inner/c.hpp>' >tests/module/inner.cpp
+echo '#include <mp/c.hpp>' >include/mp/inner/c.hpp
+echo 'int d;' >include/mp/inner/d.hpp
+git add .
+expect_nearest include/mp/inner/c.hpp tests/module/inner.cpp
+# Eight of eleven that are equally close; none where one that is taken anyway includes the file.
+expect_nearest include/mp/c.hpp tests/module/many_{01..08}.cpp
+expect_nearest 'include/mp/c.hpp tests/module/many_10.cpp' tests/module/many_10.cpp
+expect_nearest 'include/mp/c.hpp include/mp/inner/kernel.inl' tests/module/many_{01..08}.cpp
+expect_nearest 'include/mp/c.hpp include/mp/inner/many_09.hpp' tests/module/many_09.cpp
+expect_nearest include/mp/inner/d.hpp
+expect_nearest examples/inner/main.cpp tests/module/inner.cpp
 [ $failures -eq 0 ]
