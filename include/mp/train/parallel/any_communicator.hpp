@@ -48,6 +48,8 @@ public:
     void sum(std::span<std::uint64_t> values) { impl_->reduce(values, false); }
     /// A channel of what it refers to; 0, the only one, where that has none.
     [[nodiscard]] int open_channel() { return impl_->open_channel(); }
+    /// Whether memory of calls that were given up is not touched any more.
+    [[nodiscard]] bool ends_calls_with_rank() const noexcept { return impl_->ends_calls_with_rank(); }
     void close_channel(int channel) noexcept { impl_->close_channel(channel); }
     [[nodiscard]] request start_exchange(std::span<const std::byte> from, std::span<std::byte> to,
                                          std::span<const std::size_t> cuts, int channel = 0) {
@@ -86,6 +88,7 @@ private:
         [[nodiscard]] virtual int size() const = 0;
         [[nodiscard]] virtual std::chrono::nanoseconds timeout() const = 0;
         virtual void reduce(std::span<std::uint64_t> values, bool largest) = 0;
+        [[nodiscard]] virtual bool ends_calls_with_rank() const noexcept = 0;
         virtual int open_channel() = 0;
         virtual void close_channel(int channel) noexcept = 0;
         virtual std::size_t start_exchange(std::span<const std::byte> from, std::span<std::byte> to,
@@ -111,6 +114,9 @@ private:
             } else {
                 ranks.sum(values);
             }
+        }
+        [[nodiscard]] bool ends_calls_with_rank() const noexcept override {
+            return detail::ends_calls_with_rank(ranks);
         }
         int open_channel() override {
             if constexpr (channelled_communicator<Ranks>) return ranks.open_channel();

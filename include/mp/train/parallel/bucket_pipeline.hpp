@@ -52,9 +52,8 @@ public:
     bucket_pipeline(const bucket_pipeline&) = delete;
     bucket_pipeline& operator=(const bucket_pipeline&) = delete;
     ~bucket_pipeline() {
-        if constexpr (requires { Ranks::ends_calls_with_rank; }) return;
         // The library may still write there, so it is never freed.
-        if (first_open_ < next_launch_) static_cast<void>(new std::vector<slot>(std::move(slots_)));
+        memory_.is_kept = first_open_ < next_launch_ && !ends_calls_with_rank(ranks_);
     }
 
     [[nodiscard]] const bucket_plan<Executor>& plan() const noexcept { return plan_; }
@@ -112,7 +111,7 @@ public:
                 it.checksum = checksum_of(b);
             }
             if (it.present == phase::done && it.slot != no_slot) {
-                slots_[std::exchange(it.slot, no_slot)].used = false;
+                memory_.slots[std::exchange(it.slot, no_slot)].used = false;
             }
         }
         while (first_open_ < next_launch_ && states_[first_open_].present == phase::done) ++first_open_;
@@ -247,8 +246,8 @@ private:
                 return executor_memory<Executor>::allocate(exec_, size);
             }
         };
-        slots_.resize((std::min)(states_.size(), static_cast<std::size_t>(options_.in_flight)));
-        for (slot& it : slots_) {
+        memory_.slots.resize((std::min)(states_.size(), static_cast<std::size_t>(options_.in_flight)));
+        for (slot& it : memory_.slots) {
             it.packed = memory(packed);
             it.received = memory(received);
         }
@@ -261,17 +260,18 @@ private:
     /// What is sent of a bucket.
     [[nodiscard]] std::span<std::byte> memory_of(std::size_t b) {
         std::byte* const packed =
-            is_direct(b) ? plan_.buckets[b].segments[0].data : bytes(slots_[states_[b].slot].packed);
+            is_direct(b) ? plan_.buckets[b].segments[0].data : bytes(memory_.slots[states_[b].slot].packed);
         return {packed, byte_cuts_[b].back()};
     }
 
     bool launch(std::size_t b) {
-        const auto free = std::find_if(slots_.begin(), slots_.end(), [](const slot& it) { return !it.used; });
-        if (free == slots_.end()) return false;
+        const auto free =
+            std::find_if(memory_.slots.begin(), memory_.slots.end(), [](const slot& it) { return !it.used; });
+        if (free == memory_.slots.end()) return false;
         if constexpr (requires { ranks_.fork(); }) ranks_.fork();
         bucket_state& it = states_[b];
         free->used = true;
-        it.slot = static_cast<std::size_t>(free - slots_.begin());
+        it.slot = static_cast<std::size_t>(free - memory_.slots.begin());
         const std::vector<std::size_t>& cuts = byte_cuts_[b];
         it.checksum = checksum_of(b);
         if (!is_direct(b)) pack(b, bytes(free->packed));
@@ -340,7 +340,7 @@ private:
         const std::size_t part = cuts[self() + 1] - cuts[self()];
         const std::size_t ranks = cuts.size() - 1;
         const std::size_t begin = it.cuts[self()], end = it.cuts[self() + 1];
-        const std::byte* const received = bytes(slots_[states_[b].slot].received);
+        const std::byte* const received = bytes(memory_.slots[states_[b].slot].received);
         if constexpr (on_host) {
             if (!is_direct(b)) check_records(b, received, part);
             if (!blocks_.empty()) {
@@ -363,7 +363,7 @@ private:
 
     void unpack(std::size_t b) {
         const bucket& it = plan_.buckets[b];
-        const std::byte* const packed = bytes(slots_[states_[b].slot].packed);
+        const std::byte* const packed = bytes(memory_.slots[states_[b].slot].packed);
         for (std::size_t r = 0; r + 1 < it.cuts.size(); ++r) {
             const std::byte* const part = packed + byte_cuts_[b][r];
             if constexpr (on_host) {
@@ -421,7 +421,20 @@ private:
     std::conditional_t<on_host, std::vector<block_bucket>, no_blocks> blocks_;  // of every bucket; maybe none
     std::vector<std::vector<std::size_t>> byte_cuts_;                           // of every bucket
     std::vector<bucket_state> states_;
-    std::vector<slot> slots_;
+    /// Buffers of buckets under way. Keeping them takes no allocation, which could fail.
+    struct slot_memory {
+        slot_memory() : slots() {}
+        slot_memory(const slot_memory&) = delete;
+        slot_memory& operator=(const slot_memory&) = delete;
+        ~slot_memory() {
+            if (!is_kept) slots.~vector();
+        }
+        union {
+            std::vector<slot> slots;
+        };
+        bool is_kept = false;
+    };
+    slot_memory memory_;
     std::size_t first_open_ = 0;  // buckets before it are done
     std::size_t next_launch_ = 0;
     std::size_t next_gather_ = 0;

@@ -49,7 +49,8 @@ namespace mp { inline namespace MP_ISA_NAMESPACE {
 /// mp::rank_timeout where a rank does not come, and the ranks then no longer agree.
 ///
 /// Several reductions on one communicator need channels, see mp::channelled_communicator. A communicator may also
-/// have `std::string missing(const request& call)`: which ranks have not made a call of this one, for messages.
+/// have `std::string missing(const request& call)`: which ranks have not made a call of this one, for messages; and
+/// `bool ends_calls_with_rank()`: whether memory of calls that were given up is not touched any more.
 template <class Communicator>
 concept communicator =
     rank_reducer<Communicator> && std::default_initializable<typename Communicator::request> &&
@@ -131,6 +132,13 @@ std::string text_of_missing(int ranks, const Missing& missing, std::string_view 
     if (count > most) names.append(" and ").append(std::to_string(count - most)).append(" more");
     return (count == 1 ? "rank " : "ranks ") + names + (count == 1 ? " has" : " have") + " not made " +
            std::string(call);
+}
+
+/// Whether memory of calls that were given up may be freed. A library that carries messages may still write there.
+template <class Ranks>
+constexpr bool ends_calls_with_rank([[maybe_unused]] const Ranks& ranks) noexcept {
+    if constexpr (requires { ranks.ends_calls_with_rank(); }) return ranks.ends_calls_with_rank();
+    return false;
 }
 
 /// A channel of a communicator, or the communicator itself where it has none.

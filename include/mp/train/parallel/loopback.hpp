@@ -205,7 +205,7 @@ public:
         std::uint64_t number = 0;  ///< among the calls of the rank
     };
     /// Memory of calls that were given up is not touched any more.
-    static constexpr bool ends_calls_with_rank = true;
+    static constexpr bool ends_calls_with_rank() noexcept { return true; }
 
     loopback_communicator(detail::loopback_meeting& place, int rank, std::chrono::nanoseconds timeout)
         : place_(&place), rank_(rank), timeout_(timeout) {}
