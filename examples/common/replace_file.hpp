@@ -24,7 +24,8 @@ inline bool is_special(const std::filesystem::path& path) {
 inline bool write_in_place(const std::filesystem::path& path, std::string_view text, const char* mode) {
     std::FILE* const file = std::fopen(path.string().c_str(), mode);
     if (file == nullptr) return false;
-    const bool good = std::fwrite(text.data(), 1, text.size(), file) == text.size();
+    // fwrite accepts no null pointer, which is what an empty view may hold.
+    const bool good = text.empty() || std::fwrite(text.data(), 1, text.size(), file) == text.size();
     return std::fclose(file) == 0 && good;
 }
 
