@@ -20,7 +20,7 @@ namespace mp { inline namespace MP_ISA_NAMESPACE {
 /// atomic operations; x has the alignment of its type, which is enough.
 template <reduced T>
 T atomic_fetch_add(T& x, T y, std::memory_order order = std::memory_order_seq_cst) noexcept {
-    // libc++ has std::atomic_ref from version 19.
+    // Not by std::atomic_ref, which libc++ has from version 19 only.
     T before;
     __atomic_load(&x, &before, __ATOMIC_RELAXED);
     T after = before + y;

@@ -74,6 +74,13 @@ expect_nearest include/mp/c.hpp tests/module/many_{01..08}.cpp
 expect_nearest 'include/mp/c.hpp tests/module/many_10.cpp' tests/module/many_10.cpp
 expect_nearest 'include/mp/c.hpp include/mp/inner/kernel.inl' tests/module/many_{01..08}.cpp
 expect_nearest 'include/mp/c.hpp include/mp/inner/many_09.hpp' tests/module/many_09.cpp
+# A test with the name of a file need not include it.
+expect_nearest include/mp/inner/local.hpp
+echo 'int local;' >tests/module/c.cpp
+echo '#include "local.hpp"' >tests/module/local.cpp
+git add .
+expect_nearest tests/module/local.hpp tests/module/local.cpp
+expect_nearest include/mp/c.hpp tests/module/{c,many_{01..08}}.cpp
 expect_nearest include/mp/inner/d.hpp
 expect_nearest examples/inner/main.cpp tests/module/inner.cpp
 [ $failures -eq 0 ]

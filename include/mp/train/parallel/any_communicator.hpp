@@ -48,9 +48,9 @@ public:
     void sum(std::span<std::uint64_t> values) { impl_->reduce(values, false); }
     /// A channel of what it refers to; 0, the only one, where that has none.
     [[nodiscard]] int open_channel() { return impl_->open_channel(); }
+    void close_channel(int channel) noexcept { impl_->close_channel(channel); }
     /// Whether memory of calls that were given up is not touched any more.
     [[nodiscard]] bool ends_calls_with_rank() const noexcept { return impl_->ends_calls_with_rank(); }
-    void close_channel(int channel) noexcept { impl_->close_channel(channel); }
     [[nodiscard]] request start_exchange(std::span<const std::byte> from, std::span<std::byte> to,
                                          std::span<const std::size_t> cuts, int channel = 0) {
         return opened([&] { return impl_->start_exchange(from, to, cuts, channel); });
