@@ -111,7 +111,7 @@ public:
                 it.checksum = checksum_of(b);
             }
             if (it.present == phase::done && it.slot != no_slot) {
-                memory_.slots[std::exchange(it.slot, no_slot)].used = false;
+                memory_.entries[std::exchange(it.slot, no_slot)].used = false;
             }
         }
         while (first_open_ < next_launch_ && states_[first_open_].present == phase::done) ++first_open_;
@@ -246,8 +246,8 @@ private:
                 return executor_memory<Executor>::allocate(exec_, size);
             }
         };
-        memory_.slots.resize((std::min)(states_.size(), static_cast<std::size_t>(options_.in_flight)));
-        for (slot& it : memory_.slots) {
+        memory_.entries.resize((std::min)(states_.size(), static_cast<std::size_t>(options_.in_flight)));
+        for (slot& it : memory_.entries) {
             it.packed = memory(packed);
             it.received = memory(received);
         }
@@ -260,18 +260,18 @@ private:
     /// What is sent of a bucket.
     [[nodiscard]] std::span<std::byte> memory_of(std::size_t b) {
         std::byte* const packed =
-            is_direct(b) ? plan_.buckets[b].segments[0].data : bytes(memory_.slots[states_[b].slot].packed);
+            is_direct(b) ? plan_.buckets[b].segments[0].data : bytes(memory_.entries[states_[b].slot].packed);
         return {packed, byte_cuts_[b].back()};
     }
 
     bool launch(std::size_t b) {
-        const auto free =
-            std::find_if(memory_.slots.begin(), memory_.slots.end(), [](const slot& it) { return !it.used; });
-        if (free == memory_.slots.end()) return false;
+        const auto free = std::find_if(memory_.entries.begin(), memory_.entries.end(),
+                                       [](const slot& it) { return !it.used; });
+        if (free == memory_.entries.end()) return false;
         if constexpr (requires { ranks_.fork(); }) ranks_.fork();
         bucket_state& it = states_[b];
         free->used = true;
-        it.slot = static_cast<std::size_t>(free - memory_.slots.begin());
+        it.slot = static_cast<std::size_t>(free - memory_.entries.begin());
         const std::vector<std::size_t>& cuts = byte_cuts_[b];
         it.checksum = checksum_of(b);
         if (!is_direct(b)) pack(b, bytes(free->packed));
@@ -340,7 +340,7 @@ private:
         const std::size_t part = cuts[self() + 1] - cuts[self()];
         const std::size_t ranks = cuts.size() - 1;
         const std::size_t begin = it.cuts[self()], end = it.cuts[self() + 1];
-        const std::byte* const received = bytes(memory_.slots[states_[b].slot].received);
+        const std::byte* const received = bytes(memory_.entries[states_[b].slot].received);
         if constexpr (on_host) {
             if (!is_direct(b)) check_records(b, received, part);
             if (!blocks_.empty()) {
@@ -363,7 +363,7 @@ private:
 
     void unpack(std::size_t b) {
         const bucket& it = plan_.buckets[b];
-        const std::byte* const packed = bytes(memory_.slots[states_[b].slot].packed);
+        const std::byte* const packed = bytes(memory_.entries[states_[b].slot].packed);
         for (std::size_t r = 0; r + 1 < it.cuts.size(); ++r) {
             const std::byte* const part = packed + byte_cuts_[b][r];
             if constexpr (on_host) {
@@ -423,14 +423,14 @@ private:
     std::vector<bucket_state> states_;
     /// Buffers of buckets under way. Keeping them takes no allocation, which could fail.
     struct slot_memory {
-        slot_memory() : slots() {}
+        slot_memory() : entries() {}
         slot_memory(const slot_memory&) = delete;
         slot_memory& operator=(const slot_memory&) = delete;
         ~slot_memory() {
-            if (!is_kept) slots.~vector();
+            if (!is_kept) entries.~vector();
         }
         union {
-            std::vector<slot> slots;
+            std::vector<slot> entries;
         };
         bool is_kept = false;
     };
