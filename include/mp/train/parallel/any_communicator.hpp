@@ -25,7 +25,8 @@ namespace mp { inline namespace MP_ISA_NAMESPACE {
 ///     mp::single_rank alone;
 ///     mp::any_communicator ranks(alone);
 ///
-/// What it refers to must outlive it. A call costs an indirect one more.
+/// What it refers to must outlive it. A call costs an indirect one more. Not for mp::nccl_communicator, whose
+/// streams a reduction must know.
 class any_communicator {
 public:
     /// A call that has been started.
@@ -36,7 +37,12 @@ public:
 
     template <communicator Ranks>
         requires(!std::is_same_v<Ranks, any_communicator>)
-    explicit any_communicator(Ranks& ranks) : impl_(std::make_unique<model<Ranks>>(ranks)) {}
+    explicit any_communicator(Ranks& ranks) : impl_(std::make_unique<model<Ranks>>(ranks)) {
+        static_assert(
+            !requires { ranks.fork(); },
+            "mp::any_communicator: calls of this communicator are enqueued on a stream, whose order a "
+            "reduction must know; use it by its own type");
+    }
     // Reductions keep its address.
     any_communicator(const any_communicator&) = delete;
     any_communicator& operator=(const any_communicator&) = delete;
