@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// Counts the allocations of a whole program and their bytes, freed or not, and has one of them fail, by replacing all
-/// forms of operator new and delete (a sanitizer finds a mismatch if one is left to the standard library). Include it
-/// in one source of a program.
+/// Counts the allocations of a whole program and their bytes, freed or not, and those that are not freed, and has one
+/// of them fail, by replacing all forms of operator new and delete (a sanitizer finds a mismatch if one is left to the
+/// standard library). Include it in one source of a program.
 #pragma once
 
 #include <atomic>
@@ -14,6 +14,8 @@ namespace {
 
 std::atomic<long> allocations{0};
 std::atomic<std::size_t> allocated_bytes{0};
+/// Allocations that are not freed.
+std::atomic<long> live_allocations{0};
 /// As many allocations succeed, on all threads together, and the next one fails; none does if it is negative.
 [[maybe_unused]] std::atomic<long> allocations_before_failure{-1};
 
@@ -21,18 +23,26 @@ void count() {
     ++allocations;
     if (allocations_before_failure >= 0 && allocations_before_failure-- == 0) throw std::bad_alloc();
 }
+void* live(void* memory) {
+    if (memory == nullptr) throw std::bad_alloc();
+    ++live_allocations;
+    return memory;
+}
 void* counted(std::size_t size) {
     count();
     allocated_bytes += size;
-    if (void* memory = std::malloc(size == 0 ? 1 : size)) return memory;
-    throw std::bad_alloc();
+    return live(std::malloc(size == 0 ? 1 : size));
 }
 void* counted(std::size_t size, std::align_val_t alignment) {
     count();
     allocated_bytes += size;
     const auto line = static_cast<std::size_t>(alignment);
-    if (void* memory = std::aligned_alloc(line, (size / line + 1) * line)) return memory;
-    throw std::bad_alloc();
+    return live(std::aligned_alloc(line, (size / line + 1) * line));
+}
+void release(void* memory) noexcept {
+    if (memory == nullptr) return;
+    --live_allocations;
+    std::free(memory);
 }
 
 }  // namespace
@@ -70,38 +80,38 @@ void* operator new[](std::size_t size, std::align_val_t alignment, const std::no
     return operator new(size, alignment, none);
 }
 void operator delete(void* memory, const std::nothrow_t&) noexcept {
-    std::free(memory);
+    release(memory);
 }
 void operator delete[](void* memory, const std::nothrow_t&) noexcept {
-    std::free(memory);
+    release(memory);
 }
 void operator delete(void* memory, std::align_val_t, const std::nothrow_t&) noexcept {
-    std::free(memory);
+    release(memory);
 }
 void operator delete[](void* memory, std::align_val_t, const std::nothrow_t&) noexcept {
-    std::free(memory);
+    release(memory);
 }
 void operator delete(void* memory) noexcept {
-    std::free(memory);
+    release(memory);
 }
 void operator delete[](void* memory) noexcept {
-    std::free(memory);
+    release(memory);
 }
 void operator delete(void* memory, std::size_t) noexcept {
-    std::free(memory);
+    release(memory);
 }
 void operator delete[](void* memory, std::size_t) noexcept {
-    std::free(memory);
+    release(memory);
 }
 void operator delete(void* memory, std::align_val_t) noexcept {
-    std::free(memory);
+    release(memory);
 }
 void operator delete[](void* memory, std::align_val_t) noexcept {
-    std::free(memory);
+    release(memory);
 }
 void operator delete(void* memory, std::size_t, std::align_val_t) noexcept {
-    std::free(memory);
+    release(memory);
 }
 void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept {
-    std::free(memory);
+    release(memory);
 }

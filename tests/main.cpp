@@ -1,11 +1,5 @@
 // SPDX-License-Identifier: MIT
-#if defined(__SANITIZE_ADDRESS__)
-#define MP_ADDRESS_SANITIZER 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define MP_ADDRESS_SANITIZER 1
-#endif
-#endif
+#include "address_sanitizer.hpp"
 
 // AddressSanitizer's handler prints the stack of a signal, doctest's only the name of the test case.
 #if defined(MP_ADDRESS_SANITIZER)

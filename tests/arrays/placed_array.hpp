@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include "address_sanitizer.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <span>
 #include <vector>
 
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(MP_ADDRESS_SANITIZER)
 inline constexpr bool is_sanitized = true;
 #else
 inline constexpr bool is_sanitized = false;

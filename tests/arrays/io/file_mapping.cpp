@@ -21,6 +21,7 @@
 #include <string>
 #include <vector>
 
+#include "address_sanitizer.hpp"
 #include "nn/scaling/thrown.hpp"
 #include "train/training/test_folder.hpp"
 
@@ -92,7 +93,7 @@ TEST_CASE("file_mapping: what was read stays when the file is cut") {
 }
 
 // Sanitizers take more addresses than the limit.
-#if !defined(__SANITIZE_ADDRESS__)
+#if !defined(MP_ADDRESS_SANITIZER)
 TEST_CASE("file_mapping: a file that cannot be mapped is not read instead") {
     const test_folder folder;
     const std::string path = folder.file("x");

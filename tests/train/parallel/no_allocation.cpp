@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Ranks take nothing from the heap after the first steps, beyond what the library that carries messages takes; and
 // they end with an error where there is no memory.
+#include "address_sanitizer.hpp"
 #include "count_allocations.hpp"
 
 #include <doctest/doctest.h>
@@ -20,7 +21,24 @@
 #include <span>
 #include <vector>
 
+#if defined(MP_ADDRESS_SANITIZER)
+#include <sanitizer/lsan_interface.h>
+#endif
+
 namespace {
+
+/// What is allocated while it lives may be lost.
+struct leaks_expected {
+    leaks_expected(const leaks_expected&) = delete;
+    leaks_expected& operator=(const leaks_expected&) = delete;
+#if defined(MP_ADDRESS_SANITIZER)
+    leaks_expected() { __lsan_disable(); }
+    ~leaks_expected() { __lsan_enable(); }
+#else
+    leaks_expected() {}
+    ~leaks_expected() {}
+#endif
+};
 
 /// Two ranks, of which the other one always does what this one does.
 struct mirrored_ranks {
@@ -45,6 +63,48 @@ struct mirrored_ranks {
     void broadcast(std::span<std::byte> /*bytes*/, int /*root*/) {}
 };
 static_assert(mp::communicator<mirrored_ranks>);
+
+/// Ranks of a library whose calls do not end, and which may write to their memory at any time.
+struct unending_ranks : mirrored_ranks {
+    bool starts = true;
+    bool ends = false;
+    std::span<std::byte> written{};
+    [[nodiscard]] std::chrono::nanoseconds timeout() const { return std::chrono::milliseconds(1); }
+    request start_exchange(std::span<const std::byte> /*from*/, std::span<std::byte> to,
+                           std::span<const std::size_t> /*cuts*/) {
+        written = to;
+        if (!starts) throw mp::rank_error("a part was started");
+        return {};
+    }
+    bool finished(request& /*it*/) { return false; }
+    [[nodiscard]] bool ends_calls_with_rank() const noexcept { return ends; }
+};
+static_assert(mp::communicator<unending_ranks>);
+
+/// Destroys a reduction while a call is open. Returns how many of its allocations are not freed.
+template <class Ranks>
+long kept_after_failure(Ranks& ranks) {
+    mp::parameter_store<float> store;
+    store.add_vector("a", 100);
+    store.build(1);
+    const long before = live_allocations;
+    long allocated = 0;
+    bool failed = false;
+    {
+        mp::gradient_reduction reduction(mp::cpu{}, ranks, {}, store);
+        static_cast<void>(reduction.backward(1.0F));
+        try {
+            reduction.finish();
+        } catch (const mp::rank_error&) {
+            failed = true;
+        }
+        allocated = allocations;
+    }
+    const long after = live_allocations;
+    CHECK(failed);
+    CHECK(allocations == allocated);
+    return after - before;
+}
 
 void train(mp::wire_format wire, bool shares) {
     mp::host_workspace workspace;
@@ -83,6 +143,32 @@ TEST_CASE("a step on ranks allocates nothing, in every wire format, whole and sh
         CAPTURE(mp::name_of(wire));
         train(wire, false);
         train(wire, true);
+    }
+}
+
+TEST_CASE(
+    "memory of calls that have not ended is kept, without an allocation, unless it is not touched any more") {
+    for (const bool starts : {true, false}) {
+        CAPTURE(starts);
+        unending_ranks ranks;
+        ranks.starts = starts;
+        {
+            const leaks_expected expected;
+            CHECK(kept_after_failure(ranks) == 5);  // a list, and two buffers that are shared
+            std::fill(ranks.written.begin(), ranks.written.end(), std::byte{1});
+            mp::any_communicator any(ranks);
+            CHECK(kept_after_failure(any) >= 5);
+            std::fill(ranks.written.begin(), ranks.written.end(), std::byte{1});
+        }
+        ranks.ends = true;
+        CHECK(kept_after_failure(ranks) == 0);
+        const long before = live_allocations;
+        {
+            mp::any_communicator any(ranks);
+            static_cast<void>(kept_after_failure(any));
+        }
+        const long after = live_allocations;
+        CHECK(after == before);
     }
 }
 

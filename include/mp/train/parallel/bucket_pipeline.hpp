@@ -52,8 +52,11 @@ public:
     bucket_pipeline(const bucket_pipeline&) = delete;
     bucket_pipeline& operator=(const bucket_pipeline&) = delete;
     ~bucket_pipeline() {
-        // The library may still write there, so it is never freed.
-        memory_.is_kept = first_open_ < next_launch_ && !ends_calls_with_rank(ranks_);
+        // The library may still write there, so it is never freed; nor after a start that has thrown, which may
+        // have started a part.
+        memory_.is_kept =
+            !ends_calls_with_rank(ranks_) && std::any_of(memory_.entries.begin(), memory_.entries.end(),
+                                                         [](const slot& it) { return it.used; });
     }
 
     [[nodiscard]] const bucket_plan<Executor>& plan() const noexcept { return plan_; }
@@ -243,7 +246,12 @@ private:
                 const auto owner = std::make_shared<std::vector<std::byte>>(size);
                 return {owner, owner->data()};
             } else {
-                return executor_memory<Executor>::allocate(exec_, size);
+                std::shared_ptr<void> owner = executor_memory<Executor>::allocate(exec_, size);
+                if (owner == nullptr) {
+                    throw_argument("mp::gradient_reduction", "bytes of device memory", size,
+                                   "must be available");
+                }
+                return owner;
             }
         };
         memory_.entries.resize((std::min)(states_.size(), static_cast<std::size_t>(options_.in_flight)));
