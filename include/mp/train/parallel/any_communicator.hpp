@@ -35,6 +35,7 @@ public:
         std::uint64_t number = 0;  ///< among all calls
     };
 
+    /// Refers to `ranks`, which has to outlive this.
     template <communicator Ranks>
         requires(!std::is_same_v<Ranks, any_communicator>)
     explicit any_communicator(Ranks& ranks) : impl_(std::make_unique<model<Ranks>>(ranks)) {
