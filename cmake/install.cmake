@@ -25,6 +25,7 @@ write_basic_package_version_file("${PROJECT_BINARY_DIR}/mp-config-version.cmake"
   COMPATIBILITY SameMinorVersion
   ARCH_INDEPENDENT)
 install(FILES "${PROJECT_BINARY_DIR}/mp-config.cmake" "${PROJECT_BINARY_DIR}/mp-config-version.cmake"
+              "${PROJECT_SOURCE_DIR}/cmake/compiled.cmake"
   DESTINATION "${mp_package_dir}")
 
 # The pkg-config file finds the headers from its own place, so that an installed tree can be moved.

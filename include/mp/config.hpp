@@ -73,6 +73,32 @@
 #endif
 #endif
 
+/// Define MP_COMPILED in all sources of a program that links with the library's compiled part (in CMake,
+/// mp::compiled does): functions marked MP_CORE_FUNCTION are then compiled once, in the one source that defines
+/// MP_COMPILED_SOURCE as well and includes <mp/compiled.hpp>, in place of in every source that uses them. The
+/// results are the same.
+///
+/// What crosses the border lives in MP_CORE_NAMESPACE. It does not name the instruction set that a source is compiled
+/// for, so that sources for any of them link with one compiled part; but it names the version of the library, and
+/// whether errors are exceptions, in which the two must agree.
+#if defined(MP_COMPILED)
+#if defined(MP_COMPILED_SOURCE)
+// Several sources may share the work, see <mp/compiled.hpp>, and each then has what it uses.
+#define MP_CORE_BODIES 1
+#define MP_CORE_FUNCTION __attribute__((used)) inline
+#else
+#define MP_CORE_BODIES 0
+#define MP_CORE_FUNCTION
+#endif
+#define MP_CORE_VERSION_(major, minor, patch, errors) compiled_##major##_##minor##_##patch##errors
+#define MP_CORE_VERSION(major, minor, patch, errors) MP_CORE_VERSION_(major, minor, patch, errors)
+#define MP_CORE_NAMESPACE MP_CORE_VERSION(MP_VERSION_MAJOR, MP_VERSION_MINOR, MP_VERSION_PATCH, MP_ISA_ERRORS)
+#else
+#define MP_CORE_BODIES 1
+#define MP_CORE_FUNCTION inline
+#define MP_CORE_NAMESPACE MP_ISA_NAMESPACE
+#endif
+
 /// Define MP_NO_HARDWARE_PATHS to compute everything with the integer core: slower, the same bits.
 /// It is on by itself where float expressions are evaluated in a wider type: the proofs of the short cuts
 /// need IEEE binary32. Options that let compilers approximate float arithmetic do no harm, see

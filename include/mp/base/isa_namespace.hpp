@@ -17,11 +17,11 @@
 /// and scalers, cannot be handed from a source of one instruction set to one of another: the linker says so.
 ///
 /// The name lists what compilers use without being asked by name; where exceptions are off, that as well,
-/// since errors are reported in another way then.
+/// since errors are reported in another way then; and whether the library has a compiled part, see MP_COMPILED.
 #pragma once
 
-#define MP_ISA_JOIN_(a, b, c, d, e, f, g, h, i, j) isa_##a##b##c##d##e##f##g##h##i##j
-#define MP_ISA_JOIN(a, b, c, d, e, f, g, h, i, j) MP_ISA_JOIN_(a, b, c, d, e, f, g, h, i, j)
+#define MP_ISA_JOIN_(a, b, c, d, e, f, g, h, i, j, k) isa_##a##b##c##d##e##f##g##h##i##j##k
+#define MP_ISA_JOIN(a, b, c, d, e, f, g, h, i, j, k) MP_ISA_JOIN_(a, b, c, d, e, f, g, h, i, j, k)
 #define MP_ISA_GENERATION_(a, b) a##b
 #define MP_ISA_GENERATION(a, b) MP_ISA_GENERATION_(a, b)
 
@@ -110,7 +110,15 @@
 #else
 #define MP_ISA_ERRORS
 #endif
+// Where there is a compiled part, a function may be one thing in it and a call of that outside of it.
+#if defined(MP_COMPILED_SOURCE)
+#define MP_ISA_FORM _compiled
+#elif defined(MP_COMPILED)
+#define MP_ISA_FORM _linked
+#else
+#define MP_ISA_FORM
+#endif
 
 #define MP_ISA_NAMESPACE                                                                                \
     MP_ISA_JOIN(MP_ISA_VECTORS, MP_ISA_FLOAT16, MP_ISA_BFLOAT16, MP_ISA_DOT, MP_ISA_BYTES, MP_ISA_F16C, \
-                MP_ISA_FMA, MP_ISA_BITS, MP_ISA_COUNTS, MP_ISA_ERRORS)
+                MP_ISA_FMA, MP_ISA_BITS, MP_ISA_COUNTS, MP_ISA_ERRORS, MP_ISA_FORM)

@@ -12,7 +12,7 @@
 #include <string>
 #include <string_view>
 
-namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_CORE_NAMESPACE {
 
 /// A matrix view without its element type, so that the checks are compiled once. A line is a row of a
 /// row-major matrix or a column of a column-major one: elements that are contiguous in memory.
@@ -24,17 +24,24 @@ struct view_extent {
     std::ptrdiff_t leading_dimension;
     bool row_major;
 
-    [[nodiscard]] std::ptrdiff_t vector_count() const { return row_major ? rows : columns; }
-    [[nodiscard]] std::ptrdiff_t vector_length() const { return row_major ? columns : rows; }
-    [[nodiscard]] bool empty() const { return rows == 0 || columns == 0; }
+    [[nodiscard]] MP_ALWAYS_INLINE std::ptrdiff_t vector_count() const { return row_major ? rows : columns; }
+    [[nodiscard]] MP_ALWAYS_INLINE std::ptrdiff_t vector_length() const { return row_major ? columns : rows; }
+    [[nodiscard]] MP_ALWAYS_INLINE bool empty() const { return rows == 0 || columns == 0; }
 
     /// Bytes from the first element to the end of the last one; the view is not empty and has been checked.
-    [[nodiscard]] std::uintptr_t byte_count() const {
+    [[nodiscard]] MP_ALWAYS_INLINE std::uintptr_t byte_count() const {
         return static_cast<std::uintptr_t>(((vector_count() - 1) * leading_dimension + vector_length()) *
                                            element_size);
     }
 };
 
+}}  // namespace mp::detail
+
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
+
+inline view_extent extent_of(const view_extent& extent) {
+    return extent;
+}
 template <class Value>
 view_extent extent_of(matrix_view<Value> view) {
     return {reinterpret_cast<std::uintptr_t>(view.data),

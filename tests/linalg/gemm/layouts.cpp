@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: MIT
+#include <mp/linalg/gemm/multiply.hpp>
+
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -90,8 +92,9 @@ TEST_CASE("every kernel gives the documented bits in all orders at every small s
 TEST_CASE("every kernel gives the documented bits across the borders of blocks") {
     for (const mp::cpu exec : reference::executors_of_kernels<float, float>()) {
         generator random(2);
-        const mp::detail::product_kernel& kernel = mp::detail::choose_kernel(
-            exec.instructions, exec.products, mp::detail::product_types_of<float, float>, 100);
+        const mp::detail::product_kernel& kernel =
+            mp::detail::choose_kernel(exec.instructions, exec.products, mp::detail::operand_facts_of<float>(),
+                                      mp::detail::operand_facts_of<float>(), 100);
         REQUIRE(kernel.rows <= most_rows);
         REQUIRE(kernel.width <= most_columns);
         const std::ptrdiff_t deep = kernel.k_block + 11;  // two blocks: the sums have to wait

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: MIT
+#include <mp/linalg/gemm/multiply.hpp>
+
 #include <doctest/doctest.h>
 
 #include <cstddef>
@@ -84,17 +86,17 @@ void check_far(generator& random) {
             const mp::packed_b packed(exec, b.view());
             mp::gemm(exec, 1.0F, a.view(), packed, 0.5F, expected.view());
             const mp::instruction_set isa = detail::isa_of("test", exec);
-            const detail::product_kernel& kernel =
-                detail::choose_kernel(isa, exec.products, detail::product_types_of<A, B>, rows);
+            const detail::product_kernel& kernel = detail::choose_kernel(
+                isa, exec.products, detail::operand_facts_of<A>(), detail::operand_facts_of<B>(), rows);
             if (kernel.layout != detail::a_layout::rows ||
                 kernel.b_element != detail::panel_element_of<B>()) {
                 continue;
             }
-            const detail::tile_output output =
-                detail::make_tile_output(isa, c.view().data, c.view().leading_dimension, false, false, 1.0F,
-                                         0.5F, mp::identity_epilogue{});
-            detail::product_task task = detail::make_product_task<A, B>(
-                kernel, isa, {a.view().data, a.view().row_stride(), a.view().column_stride()}, {}, output,
+            const detail::tile_output output = detail::make_tile_output(
+                isa, c.view().data, c.view().leading_dimension, false, 1.0F, 0.5F, mp::identity_epilogue{});
+            detail::product_task task = detail::make_product_task(
+                kernel, isa, {a.view().data, a.view().row_stride(), a.view().column_stride()},
+                detail::product_kernels<A>::of_operand, {}, detail::product_kernels<B>::of_operand, output,
                 rows, columns, k);
             task.packed_b = packed.panels();
             mp::cpu threads = exec;

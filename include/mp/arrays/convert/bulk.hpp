@@ -17,7 +17,34 @@
 #include <cstddef>
 #include <cstdint>
 
+namespace mp::detail { inline namespace MP_CORE_NAMESPACE {
+
+/// convert_nearest() and convert_projected() of the compiled part.
+template <class From, class To>
+void core_convert_nearest(instruction_set isa, const From* from, To* to, std::size_t count) noexcept;
+template <class From, class To>
+void core_convert_projected(instruction_set isa, const From* from, To* to, std::size_t count,
+                            const projection& p) noexcept;
+
+}}  // namespace mp::detail
+
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
+
+template <class T>
+inline constexpr bool is_common_type = built_in<T> || std::same_as<T, basic_float<formats::binary16>> ||
+                                       std::same_as<T, basic_float<formats::bfloat16>>;
+template <class T, class... Formats>
+constexpr bool has_format_of(formats::list<Formats...>) {
+    return (std::same_as<T, basic_float<Formats>> || ...);
+}
+/// Whether the compiled part converts between two types: float and each format that has a name, both ways, and all
+/// pairs of float, double, half and bfloat16.
+template <class From, class To>
+inline constexpr bool has_core_conversion =
+    !MP_CORE_BODIES && !std::same_as<From, To> &&
+    ((is_common_type<From> && is_common_type<To>) ||
+     (std::same_as<From, float> && has_format_of<To>(formats::all{})) ||
+     (std::same_as<To, float> && has_format_of<From>(formats::all{})));
 
 /// Rounds to nearest even, overflow as saturation::none, with the kernel of an instruction set, which must
 /// not be instruction_set::best (see isa_of). The arrays must not overlap.
@@ -27,7 +54,9 @@ namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 /// nanoseconds, and an element then costs several times less.
 template <number From, number To>
 void convert_nearest(instruction_set isa, const From* from, To* to, std::size_t count) noexcept {
-    if constexpr (has_convert_array<From, To>) {
+    if constexpr (has_core_conversion<From, To>) {
+        core_convert_nearest(isa, from, to, count);
+    } else if constexpr (has_convert_array<From, To>) {
 #if MP_X86_TARGETS
         if constexpr (std::same_as<From, float> && std::same_as<To, basic_float<formats::bfloat16>>) {
             if (isa >= instruction_set::avx512_bf16) {
@@ -110,21 +139,21 @@ void project_blocks(instruction_set isa, const From* from, To* to, std::size_t c
 template <number From, number To>
 void convert_projected(instruction_set isa, const From* from, To* to, std::size_t count,
                        const projection& p) noexcept {
-    const bool is_exact =
-        widens_exactly<From, To> && p.saturate != saturation::finite && p.nan == nan_propagation::keep;
-    if (p == projection{} || is_exact) {
-        convert_nearest(isa, from, to, count);
-        return;
-    }
+    if constexpr (has_core_conversion<From, To>) {
+        core_convert_projected(isa, from, to, count, p);
+    } else {
+        const bool is_exact =
+            widens_exactly<From, To> && p.saturate != saturation::finite && p.nan == nan_propagation::keep;
+        if (p == projection{} || is_exact) return convert_nearest(isa, from, to, count);
 #if MP_SIMD_TARGETS
-    if constexpr (has_project_array<From, To>) {
-        if (isa != instruction_set::portable && !is_stochastic(p.round)) {
-            project_blocks(isa, from, to, count, p, nullptr);
-            return;
+        if constexpr (has_project_array<From, To>) {
+            if (isa != instruction_set::portable && !is_stochastic(p.round)) {
+                return project_blocks(isa, from, to, count, p, nullptr);
+            }
         }
-    }
 #endif
-    convert_projected(from, to, count, p);
+        convert_projected(from, to, count, p);
+    }
 }
 
 /// Rounds stochastically, element i with random_bits(seed, first + i).

@@ -124,6 +124,17 @@ void convert_in_chunks(cpu exec, instruction_set isa, const From* from, To* to, 
 
 }}  // namespace mp::detail
 
+namespace mp::detail { inline namespace MP_CORE_NAMESPACE {
+
+/// Arrays and matrices, to nearest even, after the checks, of the compiled part.
+template <class From, class To>
+void core_convert_array(const cpu& exec, instruction_set isa, const From* from, To* to, std::size_t count);
+template <class From, class To>
+void core_convert_matrix(const cpu& exec, instruction_set isa, matrix_view<const From> from,
+                         matrix_view<To> to, const projection& p);
+
+}}  // namespace mp::detail
+
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Pairs for which convert_array_streaming is made: what large arrays are converted from and to.
@@ -155,6 +166,23 @@ struct nearest_array_conversion {
     }
 #endif
 };
+
+/// mp::convert to nearest even after its checks.
+template <class From, class To>
+void convert_array_nearest(const cpu& exec, instruction_set isa, const From* from, To* to,
+                           std::size_t count) {
+    if constexpr (has_core_conversion<From, To>) {
+        core_convert_array(exec, isa, from, to, count);
+    } else {
+        const nearest_array_conversion conversion{isa};
+        if constexpr (has_convert_array<From, To>) {
+            // The modes cost more than a few elements do, and kernels see to them themselves.
+            constexpr std::size_t few = 4096;
+            if (isa != instruction_set::portable && count <= few) return conversion(from, to, count);
+        }
+        convert_in_chunks(exec, isa, from, to, count, conversion);
+    }
+}
 
 /// Checks the arguments of mp::convert and calls convert(isa, from, to) with pointers and a count.
 template <class Source, class Target, class Convert>
@@ -204,17 +232,8 @@ void convert(cpu exec, const Source& from, Target&& to, projection p) {
 template <detail::number_range Source, detail::writable_number_range Target>
 void convert(cpu exec, const Source& from, Target&& to) {
     detail::with_checked_arrays(
-        exec, from, to,
-        [&]<class From, class To>(instruction_set isa, const From* values, To* results, std::size_t count) {
-            const detail::nearest_array_conversion conversion{isa};
-            if constexpr (detail::has_convert_array<From, To>) {
-                // The modes cost more than a few elements do, and kernels see to them themselves.
-                constexpr std::size_t few = 4096;
-                if (isa != instruction_set::portable && count <= few) {
-                    return conversion(values, results, count);
-                }
-            }
-            detail::convert_in_chunks(exec, isa, values, results, count, conversion);
+        exec, from, to, [&](instruction_set isa, const auto* values, auto* results, std::size_t count) {
+            detail::convert_array_nearest(exec, isa, values, results, count);
         });
 }
 
@@ -335,7 +354,72 @@ void convert_transposing(instruction_set isa, const From* from, std::ptrdiff_t f
     }
 }
 
+/// mp::convert of a matrix after its checks; it is not empty.
+template <class From, class To>
+void convert_matrix(const cpu& exec, instruction_set isa, matrix_view<const From> from, matrix_view<To> to,
+                    const projection& p) {
+    if constexpr (has_core_conversion<From, To>) {
+        core_convert_matrix(exec, isa, from, to, p);
+    } else {
+        const view_extent extent = extent_of(to);
+        const std::ptrdiff_t vectors = extent.vector_count();
+        const std::ptrdiff_t length = extent.vector_length();
+        const auto convert_array = [&](const From* values, To* results, std::size_t count, std::size_t) {
+            convert_projected(isa, values, results, count, p);
+        };
+        const bool same_order = from.order == to.order;
+        if (same_order &&
+            (vectors == 1 || (from.leading_dimension == length && to.leading_dimension == length))) {
+            convert_in_chunks(exec, isa, from.data, to.data, static_cast<std::size_t>(vectors * length),
+                              convert_array);
+            return;
+        }
+        constexpr std::ptrdiff_t grain = std::ptrdiff_t{1} << 17;
+        parallel_for(exec, static_cast<std::size_t>(vectors), static_cast<std::size_t>(grain / length + 1),
+                     [&](std::size_t first, std::size_t last) {
+                         const default_floating_point_modes modes;
+                         const auto begin = static_cast<std::ptrdiff_t>(first);
+                         const auto end = static_cast<std::ptrdiff_t>(last);
+                         if (!same_order) {
+                             convert_transposing(isa, from.data, from.leading_dimension, to.data,
+                                                 to.leading_dimension, begin, end, length, p);
+                             return;
+                         }
+                         for (std::ptrdiff_t vector = begin; vector < end; ++vector) {
+                             convert_array(from.data + vector * from.leading_dimension,
+                                           to.data + vector * to.leading_dimension,
+                                           static_cast<std::size_t>(length), 0);
+                         }
+                     });
+    }
+}
+
 }}  // namespace mp::detail
+
+#if defined(MP_COMPILED_SOURCE)
+namespace mp::detail { inline namespace MP_CORE_NAMESPACE {
+
+template <class From, class To>
+void core_convert_nearest(instruction_set isa, const From* from, To* to, std::size_t count) noexcept {
+    convert_nearest(isa, from, to, count);
+}
+template <class From, class To>
+void core_convert_projected(instruction_set isa, const From* from, To* to, std::size_t count,
+                            const projection& p) noexcept {
+    convert_projected(isa, from, to, count, p);
+}
+template <class From, class To>
+void core_convert_array(const cpu& exec, instruction_set isa, const From* from, To* to, std::size_t count) {
+    convert_array_nearest(exec, isa, from, to, count);
+}
+template <class From, class To>
+void core_convert_matrix(const cpu& exec, instruction_set isa, matrix_view<const From> from,
+                         matrix_view<To> to, const projection& p) {
+    convert_matrix(exec, isa, from, to, p);
+}
+
+}}  // namespace mp::detail
+#endif
 
 namespace mp { inline namespace MP_ISA_NAMESPACE {
 
@@ -357,36 +441,7 @@ void convert(cpu exec, matrix_view<From> from, matrix_view<To> to, projection p 
     detail::check_matrices("mp::convert", detail::extent_of(from), extent);
     const instruction_set isa = detail::isa_of("mp::convert", exec);
     if (extent.empty()) return;
-    const std::ptrdiff_t vectors = extent.vector_count();
-    const std::ptrdiff_t length = extent.vector_length();
-    const auto convert_array = [&](const from_type* values, To* results, std::size_t count, std::size_t) {
-        detail::convert_projected(isa, values, results, count, p);
-    };
-    const bool same_order = from.order == to.order;
-    if (same_order &&
-        (vectors == 1 || (from.leading_dimension == length && to.leading_dimension == length))) {
-        detail::convert_in_chunks(exec, isa, static_cast<const from_type*>(from.data), to.data,
-                                  static_cast<std::size_t>(vectors * length), convert_array);
-        return;
-    }
-    constexpr std::ptrdiff_t grain = std::ptrdiff_t{1} << 17;
-    detail::parallel_for(
-        exec, static_cast<std::size_t>(vectors), static_cast<std::size_t>(grain / length + 1),
-        [&](std::size_t first, std::size_t last) {
-            const detail::default_floating_point_modes modes;
-            const auto begin = static_cast<std::ptrdiff_t>(first);
-            const auto end = static_cast<std::ptrdiff_t>(last);
-            if (!same_order) {
-                detail::convert_transposing(isa, static_cast<const from_type*>(from.data),
-                                            from.leading_dimension, to.data, to.leading_dimension, begin, end,
-                                            length, p);
-                return;
-            }
-            for (std::ptrdiff_t vector = begin; vector < end; ++vector) {
-                convert_array(from.data + vector * from.leading_dimension,
-                              to.data + vector * to.leading_dimension, static_cast<std::size_t>(length), 0);
-            }
-        });
+    detail::convert_matrix(exec, isa, matrix_view<const from_type>(from), to, p);
 }
 
 }}  // namespace mp

@@ -26,24 +26,23 @@ inline bool bfloat16_dot_is_fast(instruction_set isa) {
 /// With no more rows, bfloat16 has nothing to gain from it.
 inline constexpr std::ptrdiff_t most_rows_without_dots = 4;
 
-/// Selects the kernel for operand types A, B and m rows. `isa` is one that the processor
+/// Selects the kernel for the types of two operands and m rows. `isa` is one that the processor
 /// has. Which of the kernels for binary16 it is makes no difference to the bits: with few rows the time goes
 /// into reading B, which is then left narrow, and with many it pays to widen it once.
-inline const product_kernel& choose_kernel(instruction_set isa, accumulation order,
-                                           const product_types& types, std::ptrdiff_t rows) {
-    const bool fuse = order == accumulation::ordered && !types.exact_products;
+inline const product_kernel& choose_kernel(instruction_set isa, accumulation order, const operand_facts& a,
+                                           const operand_facts& b, std::ptrdiff_t rows) {
+    const bool fuse = order == accumulation::ordered && !has_exact_products(a, b);
     const product_kernel* const portable_kernel = fuse ? &portable::fused_kernel : &portable::float_kernel;
-    const bool pairs = types.b_element == panel_element::bfloat16_vnni2;
+    const bool pairs = b.panel == panel_element::bfloat16_vnni2;
 #if MP_X86_TARGETS
-    if (pairs && types.a_is_exact_in_bfloat16 && order == accumulation::fastest &&
-        rows > most_rows_without_dots) {
+    if (pairs && a.is_exact_in_bfloat16 && order == accumulation::fastest && rows > most_rows_without_dots) {
         if (isa >= instruction_set::amx) return amx::bfloat16_tile_kernel;
         if (bfloat16_dot_is_fast(isa)) return avx512_bf16::bfloat16_dot_kernel;
     }
 #endif
     constexpr std::ptrdiff_t skinny_rows = 48;
     if (pairs) return *MP_SELECT_TARGET(isa, portable_kernel, bfloat16_kernel);
-    if (types.b_element == panel_element::binary16 && rows <= skinny_rows)
+    if (b.panel == panel_element::binary16 && rows <= skinny_rows)
         return *MP_SELECT_TARGET(isa, portable_kernel, binary16_kernel);
     return *MP_SELECT_TARGET(isa, portable_kernel, float_kernel);
 }

@@ -9,6 +9,7 @@
 #include <mp/linalg/gemm/blocked_product.hpp>
 #include <mp/linalg/gemm/choose_kernel.hpp>
 #include <mp/linalg/gemm/kernels/dot_tiles.hpp>
+#include <mp/linalg/gemm/operand_kernels.hpp>
 #include <mp/linalg/gemm/product_task.hpp>
 #include <mp/linalg/gemm/tile_output.hpp>
 #include <mp/linalg/gemm/workspace.hpp>
@@ -28,13 +29,6 @@ inline constexpr std::ptrdiff_t fewest_dot_elements = 1 << 13;
     return rows <= most_dot_rows && k >= sums_of_row && columns >= divide_up(fewest_dot_elements, k);
 }
 
-/// The kernels for a type of B, or null.
-template <class B>
-const dot_kernels* dot_kernels_for(instruction_set isa) {
-    const dot_kernels* const none = nullptr;
-    return MP_SELECT_TARGET(isa, none, dot_kernels_of<B>);
-}
-
 /// How a product is computed: the kernel, and the one that knows how rows of A are packed for it.
 struct dot_choice {
     const dot_kernel* dots;
@@ -43,22 +37,22 @@ struct dot_choice {
 
 /// The choice for rows of A and columns of B of `k` elements each: by vdpbf16ps where other products of as many
 /// rows of these types are.
-template <class A, class B>
-dot_choice choose_dots(instruction_set isa, const dot_kernels& kernels, std::ptrdiff_t rows,
-                       std::ptrdiff_t columns, std::ptrdiff_t k) {
-    const std::ptrdiff_t b_bytes = columns * k * static_cast<std::ptrdiff_t>(sizeof(B));
+inline dot_choice choose_dots(instruction_set isa, const dot_kernels& kernels, const operand_kernels& a,
+                              const operand_kernels& b, std::ptrdiff_t rows, std::ptrdiff_t columns,
+                              std::ptrdiff_t k) {
+    const std::ptrdiff_t b_bytes = columns * k * b.facts.size;
 #if MP_X86_TARGETS
-    if constexpr (is_exact_in_bfloat16<A> && holds_bfloat16<B>) {
+    if (a.facts.is_exact_in_bfloat16 && b.facts.holds_bfloat16) {
         const product_kernel* const narrow_rows = &avx512_bf16::bfloat16_dot_kernel;
-        if (rows > most_rows_without_dots && bfloat16_dot_is_fast(isa)) {
-            return {&avx512::dot_kernel_of_pairs, narrow_rows};
-        }
+        if (rows > most_rows_without_dots && bfloat16_dot_is_fast(isa)) return {b.dots_of_pairs, narrow_rows};
         const bool only_narrow_is_kept = k * 2 <= dot_kernels::most_kept && k * 4 > dot_kernels::most_kept &&
                                          b_bytes > dot_kernels::cached;
         if (rows == 1 && only_narrow_is_kept && isa >= instruction_set::avx512) {
-            return {&avx512::narrow_dot_kernel, narrow_rows};
+            return {b.narrow_dots, narrow_rows};
         }
     }
+#else
+    static_cast<void>(a);
 #endif
     return {&kernels(rows, k, b_bytes), MP_SELECT_TARGET(isa, &portable::float_kernel, float_kernel)};
 }

@@ -387,3 +387,18 @@ template <gemm_epilogue First, gemm_epilogue Second>
 }
 
 }}  // namespace mp
+
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
+
+template <class Epilogue>
+void apply_epilogue(const void* epilogue, const epilogue_runs& all) {
+    apply_to_runs(*static_cast<const Epilogue*>(epilogue), all);
+}
+
+/// The function that applies an epilogue to runs; null for the identity.
+template <class Epilogue>
+constexpr auto apply_of() -> void (*)(const void*, const epilogue_runs&) {
+    return std::is_same_v<Epilogue, identity_epilogue> ? nullptr : &apply_epilogue<Epilogue>;
+}
+
+}}  // namespace mp::detail

@@ -125,8 +125,7 @@ inline constexpr bool stores_matrix = requires { requires Epilogue::stores_matri
 /// Has the epilogue check the shape of C, and compares its operands with C, with each other and with what the product
 /// reads. All matrices have been checked.
 template <class Epilogue, class C, class... Operands>
-void validate_epilogue(const Epilogue& epilogue, const matrix_view<C>& c,
-                       const product_input<Operands>&... inputs) {
+void validate_epilogue(const Epilogue& epilogue, const C& c, const product_input<Operands>&... inputs) {
     if constexpr (requires { epilogue.validate(c.rows, c.columns); }) epilogue.validate(c.rows, c.columns);
     for_each_operand_of(epilogue,
                         [&](const epilogue_operand& x) { check_operand_and_c(x, extent_of(c), true); });

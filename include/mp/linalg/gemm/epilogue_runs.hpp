@@ -11,6 +11,29 @@
 #include <cstddef>
 #include <type_traits>
 
+namespace mp::detail { inline namespace MP_CORE_NAMESPACE {
+
+/// Runs of `count` values, `stride` apart: rows of C from (row, column) on, or columns where `down`.
+struct epilogue_runs {
+    float* values;
+    std::ptrdiff_t stride;
+    std::ptrdiff_t runs;
+    std::ptrdiff_t count;
+    std::ptrdiff_t row;
+    std::ptrdiff_t column;
+    bool down;
+
+    /// Calls f(values, row, column) for every run.
+    template <class Function>
+    MP_ALWAYS_INLINE void for_each(Function f) const {
+        for (std::ptrdiff_t i = 0; i < runs; ++i) {
+            f(values + i * stride, down ? row : row + i, down ? column + i : column);
+        }
+    }
+};
+
+}}  // namespace mp::detail
+
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// values[j] += terms[j], each as a float, for `count` neighbours.
@@ -41,27 +64,8 @@ void apply_to_run(const Epilogue& epilogue, float* values, std::ptrdiff_t count,
     }
 }
 
-/// Runs of `count` values, `stride` apart: rows of C from (row, column) on, or columns where `down`.
-struct epilogue_runs {
-    float* values;
-    std::ptrdiff_t stride;
-    std::ptrdiff_t runs;
-    std::ptrdiff_t count;
-    std::ptrdiff_t row;
-    std::ptrdiff_t column;
-    bool down;
-
-    /// Calls f(values, row, column) for every run.
-    template <class Function>
-    void for_each(Function f) const {
-        for (std::ptrdiff_t i = 0; i < runs; ++i) {
-            f(values + i * stride, down ? row : row + i, down ? column + i : column);
-        }
-    }
-};
-
-/// The same for runs. An epilogue of this file may have a member apply_runs(runs) that says whether it has
-/// served them at once, which saves the calls for each.
+/// Calls the epilogue on runs. An epilogue of the library may have a member apply_runs(runs) that returns whether
+/// it has served them at once, which saves the calls for each.
 template <class Epilogue>
 void apply_to_runs(const Epilogue& epilogue, const epilogue_runs& all) {
     if constexpr (requires { epilogue.apply_runs(all); }) {

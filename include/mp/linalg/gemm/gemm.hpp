@@ -3,197 +3,66 @@
 /// The general matrix product on the CPU.
 #pragma once
 
-#include <mp/base/bits.hpp>
-#include <mp/base/parallel.hpp>
-#include <mp/error.hpp>
+#include <mp/base/view_extent.hpp>
+#include <mp/config.hpp>
 #include <mp/executor.hpp>
-#include <mp/linalg/gemm/blocked_product.hpp>
-#include <mp/linalg/gemm/choose_kernel.hpp>
-#include <mp/linalg/gemm/dot_products.hpp>
 #include <mp/linalg/gemm/epilogue.hpp>
 #include <mp/linalg/gemm/packed_b.hpp>
-#include <mp/linalg/gemm/packing.hpp>
-#include <mp/linalg/gemm/skinny.hpp>
-#include <mp/linalg/gemm/tile_output.hpp>
+#include <mp/linalg/gemm/product.hpp>
 #include <mp/linalg/gemm/validation.hpp>
 #include <mp/linalg/gemm/workspace.hpp>
 #include <mp/matrix_view.hpp>
-#include <mp/numbers/format/basic_float.hpp>
-#include <mp/numbers/simd/processor.hpp>
+#if MP_CORE_BODIES
+#include <mp/linalg/gemm/multiply.hpp>
+#endif
 
-#include <algorithm>
 #include <cstddef>
-#include <string>
 #include <string_view>
 #include <type_traits>
 
-namespace mp {
-
-/// An element type of the result of a matrix product.
-template <class Value>
-concept gemm_output = number<Value> && !std::is_const_v<Value>;
-
-}  // namespace mp
-
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
-/// The task of a row-major product, or of the transposed one, without its operands' types. The product that
-/// is computed has A's rows and B's columns as given here.
-template <class A, class B>
-product_task make_product_task(const product_kernel& kernel, instruction_set isa,
-                               const product_operand_source& a, const product_operand_source& b,
-                               const tile_output& output, std::ptrdiff_t rows, std::ptrdiff_t columns,
-                               std::ptrdiff_t k) {
-    constexpr bool a_is_bfloat16 = holds_bfloat16<A>;
-    constexpr bool a_is_float = std::is_same_v<A, float>;
-    tile_output c = output;
-    if (kernel.normal_sums && !c.prepares() && c.write_normal != nullptr) c.write = c.write_normal;
-    constexpr bool b_is_its_panel =
-        std::is_same_v<B, float> || panel_element_of<B>() == panel_element::binary16;
-    return {&kernel,
-            a,
-            pack_rows_for<A>(isa, kernel),
-            kernel.any_strides && a.k_stride == 1 &&
-                (kernel.a_element == panel_element::float32 ? a_is_float : a_is_bfloat16),
-            b,
-            pack_panels_for<B>(isa, kernel.b_element),
-            kernel.any_strides && b.vector_stride == 1 && b_is_its_panel &&
-                kernel.b_element == panel_element_of<B>(),
-            {},
-            c,
-            rows,
-            columns,
-            k};
+template <class Epilogue>
+void check_epilogue(const void* epilogue, const product_call& call) {
+    validate_epilogue(*static_cast<const Epilogue*>(epilogue), call.c, product_input{"a", call.a},
+                      product_input{"b", call.b, call.is_packed ? 0 : 1});
 }
 
-/// A product of rows of A with contiguous columns of B, by dot products.
-template <class A, class B>
-void multiply_dots_of(const cpu& exec, instruction_set isa, const dot_kernels& kernels,
-                      const product_operand_source& a, const product_operand_source& b,
-                      const tile_output& output, std::ptrdiff_t rows, std::ptrdiff_t columns,
-                      std::ptrdiff_t k, gemm_workspace* workspace) {
-    const dot_choice choice = choose_dots<A, B>(isa, kernels, rows, columns, k);
-    product_task task = make_product_task<A, B>(*choice.rows, isa, a, b, output, rows, columns, k);
-    task.c = output;  // what is added up may be subnormal
-    multiply_dots(exec, task, sizeof(B), *choice.dots, workspace);
-}
-
-/// Most rows of a column-major C that are computed as rows.
-inline constexpr std::ptrdiff_t most_rows_by_column = 8;
-
-/// A product behind the checks of mp::gemm, for all results and epilogues, which `output` knows: C has its rows
-/// and columns. `packed` is B if it is packed already, else null; then b has its shape.
-template <class A, class B>
-MP_NEVER_INLINE void multiply_operands(cpu exec, instruction_set isa, matrix_view<const A> a,
-                                       matrix_view<const B> b, const packed_panels& packed,
-                                       tile_output output, gemm_workspace* workspace) {
-    const std::ptrdiff_t rows = a.rows;
-    const std::ptrdiff_t columns = b.columns;
-    const std::ptrdiff_t k = a.columns;
-    const bool is_packed = packed.data != nullptr;
-    // Where transposed, c^T = b^T a^T is computed, which has its rows where c has its columns; unless c has so
-    // few rows that b is better read where it lies.
-    const bool can_be_dots = exec.products == accumulation::fastest && !is_packed;
-    const dot_kernels* const dots = can_be_dots && b.row_stride() == 1 && suits_dots(rows, columns, k)
-                                        ? dot_kernels_for<B>(isa)
-                                        : nullptr;
-    const dot_kernels* const transposed_dots =
-        can_be_dots && a.column_stride() == 1 && suits_dots(columns, rows, k) ? dot_kernels_for<A>(isa)
-                                                                              : nullptr;
-    output.transposed =
-        dots == nullptr &&
-        (transposed_dots != nullptr || (output.column_major && !is_packed && rows > most_rows_by_column));
-    if (same_value(output.alpha, 0.0F) || k == 0) {
-        const default_floating_point_modes modes;
-        finish_without_product(output, rows, columns);
-        return;
-    }
-    const product_operand_source a_rows{a.data, a.row_stride(), a.column_stride()};
-    const product_operand_source b_columns{b.data, b.column_stride(), b.row_stride()};
-    if (dots != nullptr) {
-        return multiply_dots_of<A, B>(exec, isa, *dots, a_rows, b_columns, output, rows, columns, k,
-                                      workspace);
-    }
-    if (transposed_dots != nullptr) {
-        return multiply_dots_of<B, A>(exec, isa, *transposed_dots, b_columns, a_rows, output, columns, rows,
-                                      k, workspace);
-    }
-    if (output.transposed) {
-        const auto& kernel = choose_kernel(isa, exec.products, product_types_of<B, A>, rows);
-        multiply_blocked(exec,
-                         make_product_task<B, A>(kernel, isa, b_columns, a_rows, output, columns, rows, k),
-                         workspace);
-        return;
-    }
-    const auto& kernel = choose_kernel(isa, exec.products, product_types_of<A, B>, rows);
-    product_task task = make_product_task<A, B>(kernel, isa, a_rows, b_columns, output, rows, columns, k);
-    const row_runs_kernels* const runs =
-        !is_packed && b_columns.vector_stride == 1 ? row_runs_kernels_for<B>(isa) : nullptr;
-    const bool from_memory = is_packed && rows <= most_direct_rows && is_far(packed, columns);
-    const bool takes_floats = kernel.a_element == panel_element::float32;
-    const bool suits_direct = kernel.layout == a_layout::rows &&
-                              (from_memory || (takes_floats && rows <= most_direct_rows_in_caches));
-    const product_kernel* const direct =
-        is_packed && kernel.b_element == panel_element_of<B>() && suits_direct ? &kernel : nullptr;
-    if (rows <= most_direct_rows && (direct != nullptr || (runs != nullptr && takes_floats))) {
-        task.packed_b = packed;
-        const row_runs_kernel* const of_rows = runs == nullptr ? nullptr
-                                               : rows == 1     ? &runs->of_row
-                                                               : &runs->of_rows;
-        multiply_skinny(exec, task, {direct, of_rows, sizeof(B), from_memory}, workspace);
-        return;
-    }
-    if (is_packed && task.kernel->b_element != panel_element_of<B>()) {
-        task.b = {packed.data, packed.panel_bytes, 0};
-        task.pack_b = widen_panels_for<B>(isa);
-    } else if (is_packed) {
-        task.packed_b = packed;
-    }
-    multiply_blocked(exec, task, workspace);
-}
-
-/// mp::gemm behind its checks. See multiply_operands() for `packed` and b.
+/// A product without the types of its operands; the epilogue must outlive it.
 template <class A, class B, class C, class Epilogue>
-void gemm_checked(cpu exec, float alpha, matrix_view<A> a, matrix_view<B> b, const packed_panels& packed,
-                  float beta, matrix_view<C> c, const Epilogue& epilogue, gemm_workspace* workspace) {
-    using a_value = std::remove_const_t<A>;
-    using b_value = std::remove_const_t<B>;
-    validate_epilogue(epilogue, c, product_input{"a", a},
-                      product_input{"b", b, packed.data == nullptr ? 1 : 0});
-    if (c.rows == 0 || c.columns == 0) return;
-    const instruction_set isa = isa_of("mp::gemm", exec);
-    const tile_output output =
-        make_tile_output(isa, c.data, c.leading_dimension, c.order == storage_order::column_major, false,
-                         alpha, beta, epilogue);
-    multiply_operands<a_value, b_value>(exec, isa, a, b, packed, output, workspace);
+product_call product_of(float alpha, matrix_view<A> a, const view_extent& b, float beta, matrix_view<C> c,
+                        const Epilogue& epilogue, gemm_workspace* workspace) {
+    return {.alpha = alpha,
+            .a = extent_of(a),
+            .a_kernels = &product_kernels<std::remove_const_t<A>>::of_operand,
+            .b = b,
+            .b_kernels = &product_kernels<std::remove_const_t<B>>::of_operand,
+            .beta = beta,
+            .c = extent_of(c),
+            .c_kernels = &product_kernels<C>::of_result,
+            .workspace = workspace,
+            .epilogue = &epilogue,
+            .check = std::is_same_v<Epilogue, identity_epilogue> ? nullptr : &check_epilogue<Epilogue>,
+            .apply = apply_of<Epilogue>(),
+            .is_packed = false,
+            .is_current = true};
 }
 
 template <class A, class B, class C, class Epilogue>
-void gemm_of_views(cpu exec, float alpha, matrix_view<A> a, matrix_view<B> b, float beta, matrix_view<C> c,
-                   const Epilogue& epilogue, gemm_workspace* workspace) {
-    constexpr std::string_view function = "mp::gemm";
-    check_threads(function, exec);
-    check_product(function, extent_of(a), extent_of(b), extent_of(c));
-    gemm_checked(exec, alpha, a, b, {}, beta, c, epilogue, workspace);
+void gemm_of_views(const cpu& exec, float alpha, matrix_view<A> a, matrix_view<B> b, float beta,
+                   matrix_view<C> c, const Epilogue& epilogue, gemm_workspace* workspace) {
+    multiply(exec, product_of<A, B>(alpha, a, extent_of(b), beta, c, epilogue, workspace));
 }
 
 template <class A, class B, class C, class Epilogue>
-void gemm_of_packed(cpu exec, float alpha, matrix_view<A> a, const packed_b<B>& b, float beta,
+void gemm_of_packed(const cpu& exec, float alpha, matrix_view<A> a, const packed_b<B>& b, float beta,
                     matrix_view<C> c, const Epilogue& epilogue, gemm_workspace* workspace) {
-    constexpr std::string_view function = "mp::gemm";
-    check_threads(function, exec);
-    check_view(function, "a", extent_of(a));
-    check_view(function, "c", extent_of(c));
-    check_equal_sizes(function, "b.rows()", b.rows(), "a.columns", a.columns);
-    check_equal_sizes(function, "c.rows", c.rows, "a.rows", a.rows);
-    check_equal_sizes(function, "c.columns", c.columns, "b.columns()", b.columns());
-    check_no_overlap(function, extent_of(c), "a", extent_of(a));
-    if (!b.is_current()) {
-        throw_error(state_error(std::string(function) +
-                                ": the matrix that b was packed of has been written since; pack it again"));
-    }
-    gemm_checked(exec, alpha, a, matrix_view<const B>{nullptr, b.rows(), b.columns(), b.columns()},
-                 b.panels(), beta, c, epilogue, workspace);
+    product_call call = product_of<A, B>(alpha, a, {0, sizeof(B), b.rows(), b.columns(), b.columns(), true},
+                                         beta, c, epilogue, workspace);
+    call.is_packed = true;
+    call.is_current = b.is_current();
+    call.panels = b.panels();
+    multiply(exec, call);
 }
 
 }}  // namespace mp::detail
@@ -284,10 +153,8 @@ void gemm(cpu exec, float alpha, matrix_view<A> a, const packed_b<B>& b, float b
 /// `cpu.bf16.amx.32x32`.
 template <gemm_input A, gemm_input B>
 [[nodiscard]] std::string_view gemm_kernel_name(cpu exec, std::ptrdiff_t rows = 1024) {
-    return detail::choose_kernel(detail::isa_of("mp::gemm_kernel_name", exec), exec.products,
-                                 detail::product_types_of<std::remove_const_t<A>, std::remove_const_t<B>>,
-                                 rows)
-        .name;
+    return detail::product_kernel_name(exec, detail::product_kernels<std::remove_const_t<A>>::of_operand,
+                                       detail::product_kernels<std::remove_const_t<B>>::of_operand, rows);
 }
 
 }}  // namespace mp

@@ -4,21 +4,15 @@
 #pragma once
 
 #include <mp/base/buffer_version.hpp>
-#include <mp/base/container_size.hpp>
-#include <mp/base/parallel.hpp>
 #include <mp/base/view_extent.hpp>
 #include <mp/executor.hpp>
-#include <mp/linalg/gemm/blocked_product.hpp>
-#include <mp/linalg/gemm/packing.hpp>
-#include <mp/linalg/gemm/product_kernel.hpp>
+#include <mp/linalg/gemm/product.hpp>
 #include <mp/linalg/gemm/workspace.hpp>
 #include <mp/matrix_view.hpp>
-#include <mp/numbers/simd/processor.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <string_view>
 #include <type_traits>
 
 namespace mp {
@@ -41,32 +35,8 @@ public:
     /// \throws argument_error  a size is negative, the leading dimension too short or the data null; or the
     ///                         panels would be too large to be addressed
     packed_b(cpu exec, matrix_view<const Value> b) : rows_(b.rows), columns_(b.columns) {
-        constexpr std::string_view function = "mp::packed_b";
-        detail::check_threads(function, exec);
-        detail::check_view(function, "b", detail::extent_of(b));
-        const instruction_set isa = detail::isa_of(function, exec);
-        if (rows_ == 0 || columns_ == 0) return;
-        // Rounded up to units and panels, in 4 bytes at most: less than 4 (rows + 32) (columns + 32) bytes.
-        const auto padded_rows = static_cast<std::size_t>(rows_) + k_unit;
-        static_cast<void>(detail::addressable(function, "b.rows", padded_rows, 64));
-        static_cast<void>(detail::addressable(function, "b.columns",
-                                              static_cast<std::size_t>(columns_) + detail::panel_width,
-                                              64 * padded_rows));
-        const std::ptrdiff_t k = detail::round_up(rows_, k_unit);
-        panel_bytes_ = detail::panel_bytes_of(element, k);
-        const std::ptrdiff_t count = detail::divide_up(columns_, detail::panel_width);
-        std::byte* const to = memory_.reserve(static_cast<std::size_t>(count * panel_bytes_));
-        const detail::product_operand_source source{b.data, b.column_stride(), b.row_stride()};
-        const auto pack = detail::pack_panels_for<Value>(isa, element);
-        constexpr std::size_t grain = 8;
-        detail::parallel_for(
-            exec, static_cast<std::size_t>(count), grain, [&](std::size_t begin, std::size_t end) {
-                const std::ptrdiff_t first = static_cast<std::ptrdiff_t>(begin) * detail::panel_width;
-                const std::ptrdiff_t last = static_cast<std::ptrdiff_t>(end) * detail::panel_width;
-                pack(source, {first, (std::min)(last, columns_) - first, last - first, 0, rows_, k},
-                     to + static_cast<std::ptrdiff_t>(begin) * panel_bytes_, panel_bytes_);
-            });
-        data_ = to;
+        panels_ = detail::pack_panels_of_matrix(exec, detail::extent_of(b),
+                                                detail::product_kernels<Value>::of_operand, memory_);
     }
     packed_b(cpu exec, matrix_view<Value> b) : packed_b(exec, matrix_view<const Value>(b)) {}
     /// Overload for a matrix whose writes are counted, such as weights that are trained: a product with panels that
@@ -85,17 +55,13 @@ public:
     [[nodiscard]] std::size_t size_bytes() const noexcept { return memory_.size(); }
 
     /// For mp::gemm.
-    [[nodiscard]] detail::packed_panels panels() const noexcept { return {data_, panel_bytes_}; }
+    [[nodiscard]] detail::packed_panels panels() const noexcept { return panels_; }
 
 private:
-    static constexpr detail::panel_element element = detail::panel_element_of<Value>();
-    static constexpr std::ptrdiff_t k_unit = 32;  // a multiple of every kernel's
-
     std::ptrdiff_t rows_;
     std::ptrdiff_t columns_;
-    std::ptrdiff_t panel_bytes_ = 0;
     gemm_workspace memory_;
-    const std::byte* data_ = nullptr;
+    detail::packed_panels panels_{};
     std::optional<buffer_version> version_{};
     std::uint64_t count_ = 0;
 };

@@ -14,16 +14,6 @@
 #include <string_view>
 #include <type_traits>
 
-namespace mp {
-
-/// An element type of the operands of a matrix product: float, a reduced format of which float holds every
-/// value, or std::int8_t, whose scale goes into alpha or an epilogue.
-template <class Value>
-concept gemm_input = (number<Value> && !std::is_same_v<std::remove_cv_t<Value>, double>) ||
-                     std::is_same_v<std::remove_cv_t<Value>, std::int8_t>;
-
-}  // namespace mp
-
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Columns of a panel of B. The same for all kernels, so that a packed B serves any of them; the width of
@@ -157,42 +147,46 @@ constexpr panel_element panel_element_of() {
     return panel_element::float32;
 }
 
-/// The range of an operand's non-zero magnitudes.
-struct operand_range {
+/// What kernels are chosen by, of an operand's element type.
+struct operand_facts {
+    std::ptrdiff_t size;
+    bool is_float;
+    bool is_exact_in_bfloat16;
+    bool holds_bfloat16;
+    panel_element panel;
+    // The range of its non-zero magnitudes.
     int precision;
     int quantum_exponent;
     int max_exponent;
 };
 template <class Value>
-constexpr operand_range operand_range_of() {
+constexpr operand_facts operand_facts_of() {
+    operand_facts facts{sizeof(Value),
+                        std::is_same_v<Value, float>,
+                        is_exact_in_bfloat16<Value>,
+                        holds_bfloat16<Value>,
+                        panel_element_of<Value>(),
+                        24,
+                        -149,
+                        127};
     if constexpr (std::is_same_v<Value, std::int8_t>) {
-        return {8, 0, 7};
-    } else if constexpr (std::is_same_v<Value, float>) {
-        return {24, -149, 127};
-    } else {
+        facts.precision = 8;
+        facts.quantum_exponent = 0;
+        facts.max_exponent = 7;
+    } else if constexpr (reduced<Value>) {
         using layout = layout_of<typename Value::format>;
-        return {layout::precision, layout::quantum_exponent, layout::max_exponent};
+        facts.precision = layout::precision;
+        facts.quantum_exponent = layout::quantum_exponent;
+        facts.max_exponent = layout::max_exponent;
     }
+    return facts;
 }
 
 /// Whether every product of two finite operands is a float, so that it makes no difference whether it is
 /// fused with the addition.
-template <class A, class B>
-inline constexpr bool has_exact_products = [] {
-    constexpr operand_range a = operand_range_of<A>();
-    constexpr operand_range b = operand_range_of<B>();
+constexpr bool has_exact_products(const operand_facts& a, const operand_facts& b) {
     return a.precision + b.precision <= 24 && a.quantum_exponent + b.quantum_exponent >= -149 &&
            a.max_exponent + b.max_exponent + 2 <= 128;
-}();
-
-/// Inputs of the choice of a kernel.
-struct product_types {
-    bool a_is_exact_in_bfloat16;
-    panel_element b_element;
-    bool exact_products;
-};
-template <class A, class B>
-inline constexpr product_types product_types_of = {is_exact_in_bfloat16<A>, panel_element_of<B>(),
-                                                   has_exact_products<A, B>};
+}
 
 }}  // namespace mp::detail

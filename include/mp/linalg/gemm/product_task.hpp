@@ -5,6 +5,7 @@
 #pragma once
 
 #include <mp/linalg/gemm/packing.hpp>
+#include <mp/linalg/gemm/product.hpp>
 #include <mp/linalg/gemm/product_kernel.hpp>
 #include <mp/linalg/gemm/tile_output.hpp>
 
@@ -20,12 +21,6 @@ constexpr std::ptrdiff_t divide_up(std::ptrdiff_t value, std::ptrdiff_t unit) {
 constexpr std::ptrdiff_t round_up(std::ptrdiff_t value, std::ptrdiff_t unit) {
     return divide_up(value, unit) * unit;
 }
-
-/// Panels of B that are packed already, each of all of k.
-struct packed_panels {
-    const std::byte* data = nullptr;
-    std::ptrdiff_t panel_bytes = 0;
-};
 
 /// Where the rows of a tile are, how far it is from one to the next, and with a_layout::tiles from one tile
 /// to the next.

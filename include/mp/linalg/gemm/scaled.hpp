@@ -76,9 +76,8 @@ void gemm_scaled(cpu exec, float alpha, matrix_view<A> a, const k_block_scales& 
                               detail::product_input{"b_scales.values", b_scales});
     const instruction_set isa = detail::isa_of(function, exec);
     if (c.rows == 0 || c.columns == 0) return;
-    const detail::tile_output output =
-        detail::make_tile_output(isa, c.data, c.leading_dimension, c.order == storage_order::column_major,
-                                 false, alpha, beta, epilogue);
+    const detail::tile_output output = detail::make_tile_output(
+        isa, c.data, c.leading_dimension, c.order == storage_order::column_major, alpha, beta, epilogue);
     if (detail::same_value(alpha, 0.0F) || a.columns == 0) {
         const detail::default_floating_point_modes modes;
         detail::finish_without_product(output, c.rows, c.columns);

@@ -9,6 +9,7 @@
 #include <mp/arrays/convert/kernels/number_vectors.hpp>
 #include <mp/base/bits.hpp>
 #include <mp/linalg/gemm/epilogue.hpp>
+#include <mp/linalg/gemm/product.hpp>
 #include <mp/numbers/format/float_arithmetic.hpp>
 #include <mp/numbers/simd/select_target.hpp>
 
@@ -30,6 +31,33 @@ struct output_floats {
     std::ptrdiff_t vectors;
     std::ptrdiff_t count;  ///< in each vector
 };
+
+/// How elements of C are read and written.
+struct result_functions {
+    /// Elements of C as floats (a double is rounded).
+    void (*read)(const void* c, float* to, std::ptrdiff_t count);
+    /// Floats rounded to elements of C.
+    void (*write)(const output_floats& from, void* c, std::ptrdiff_t leading_dimension);
+    /// The same, faster, for floats that are not subnormal, or null.
+    void (*write_normal)(const output_floats& from, void* c, std::ptrdiff_t leading_dimension);
+    /// Adds to a C of floats; null for others.
+    void (*add)(const output_floats& from, void* c, std::ptrdiff_t leading_dimension);
+};
+
+}}  // namespace mp::detail
+
+namespace mp::detail { inline namespace MP_CORE_NAMESPACE {
+
+/// What products need of the element type of C.
+struct result_kernels {
+    std::ptrdiff_t size;
+    bool is_float;
+    result_functions (*functions)(instruction_set);
+};
+
+}}  // namespace mp::detail
+
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// C and what is done to it. Its vectors are the rows of a row-major C and the columns of a column-major one.
 struct tile_output {
@@ -214,11 +242,6 @@ inline void add_output_portably(const output_floats& from, void* c, std::ptrdiff
     }
 }
 
-template <class Epilogue>
-void apply_epilogue(const void* epilogue, const epilogue_runs& all) {
-    apply_to_runs(*static_cast<const Epilogue*>(epilogue), all);
-}
-
 }}  // namespace mp::detail
 
 #define MP_KERNEL_FILE <mp/linalg/gemm/kernels/output.inl>
@@ -230,39 +253,68 @@ void apply_epilogue(const void* epilogue, const epilogue_runs& all) {
 
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
-template <class Value, class Epilogue>
-tile_output make_tile_output(instruction_set isa, Value* data, std::ptrdiff_t leading_dimension,
-                             bool column_major, bool transposed, float alpha, float beta,
-                             const Epilogue& epilogue) {
-    tile_output output{data,
-                       leading_dimension,
-                       sizeof(Value),
-                       column_major,
-                       transposed,
-                       alpha,
-                       beta,
-                       &read_output_portably<Value>,
-                       &write_output_portably<Value>,
-                       nullptr,
-                       nullptr,
-                       &epilogue,
-                       std::is_same_v<Value, float>};
+template <class Value>
+constexpr result_functions result_functions_for(instruction_set isa) {
+    result_functions functions{&read_output_portably<Value>, &write_output_portably<Value>, nullptr, nullptr};
     if constexpr (has_number_vectors<Value>) {
-        output.read = MP_SELECT_TARGET(isa, &read_output_portably<Value>, read_output<Value>);
-        output.write = MP_SELECT_TARGET(isa, &write_output_portably<Value>, write_output<Value>);
+        functions.read = MP_SELECT_TARGET(isa, &read_output_portably<Value>, read_output<Value>);
+        functions.write = MP_SELECT_TARGET(isa, &write_output_portably<Value>, write_output<Value>);
     }
 #if MP_X86_TARGETS
     if constexpr (std::is_same_v<Value, basic_float<formats::bfloat16>>) {
-        if (isa >= instruction_set::avx512_bf16) output.write_normal = &avx512_bf16::write_normal_bfloat16;
+        if (isa >= instruction_set::avx512_bf16) functions.write_normal = &avx512_bf16::write_normal_bfloat16;
     }
 #endif
-    if constexpr (!std::is_same_v<Epilogue, identity_epilogue>) {
-        output.apply = &apply_epilogue<Epilogue>;
-    } else if constexpr (std::is_same_v<Value, float>) {
+    if constexpr (std::is_same_v<Value, float>) {
+        functions.add = MP_SELECT_TARGET(isa, &add_output_portably, add_output);
+    }
+    return functions;
+}
+
+/// C in `data`, before transposed operands are thought of. `epilogue` and `apply` are null for the identity.
+inline tile_output make_tile_output(instruction_set isa, const result_kernels& kernels, void* data,
+                                    std::ptrdiff_t leading_dimension, bool column_major, float alpha,
+                                    float beta, const void* epilogue,
+                                    void (*apply)(const void*, const epilogue_runs&)) {
+    const result_functions functions = kernels.functions(isa);
+    tile_output output{data,
+                       leading_dimension,
+                       kernels.size,
+                       column_major,
+                       false,
+                       alpha,
+                       beta,
+                       functions.read,
+                       functions.write,
+                       functions.write_normal,
+                       apply,
+                       epilogue,
+                       kernels.is_float};
+    if (apply == nullptr && functions.add != nullptr) {
         output.adds = same_value(alpha, 1.0F) && same_value(beta, 1.0F);
-        if (output.adds) output.write = MP_SELECT_TARGET(isa, &add_output_portably, add_output);
+        if (output.adds) output.write = functions.add;
     }
     return output;
 }
+
+/// C with an epilogue, which must outlive the result.
+template <class Value, class Epilogue>
+tile_output make_tile_output(instruction_set isa, Value* data, std::ptrdiff_t leading_dimension,
+                             bool column_major, float alpha, float beta, const Epilogue& epilogue) {
+    return make_tile_output(isa, product_kernels<Value>::of_result, data, leading_dimension, column_major,
+                            alpha, beta, &epilogue, apply_of<Epilogue>());
+}
+
+}}  // namespace mp::detail
+
+namespace mp::detail { inline namespace MP_CORE_NAMESPACE {
+
+template <class Value>
+constexpr result_kernels make_result_kernels() {
+    return {sizeof(Value), std::is_same_v<Value, float>, &result_functions_for<Value>};
+}
+
+template <class Value>
+constinit const result_kernels product_kernels<Value>::of_result = make_result_kernels<Value>();
 
 }}  // namespace mp::detail

@@ -41,7 +41,7 @@ void compute_emulated(std::string_view function, const emulated<Arch, Accumulato
 
     const bool column_major = c.order == storage_order::column_major;
     const tile_output output =
-        make_tile_output(isa, c.data, c.leading_dimension, column_major, false, alpha, beta, epilogue);
+        make_tile_output(isa, c.data, c.leading_dimension, column_major, alpha, beta, epilogue);
     if (same_value(alpha, 0.0F) || k == 0) {
         const default_floating_point_modes modes;
         finish_without_product(output, c.rows, c.columns);

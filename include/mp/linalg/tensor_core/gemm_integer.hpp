@@ -57,9 +57,8 @@ void gemm(emulated<Arch> exec, float alpha, matrix_view<A> a, matrix_view<B> b, 
     detail::validate_epilogue(epilogue, c, detail::product_input{"a", a}, detail::product_input{"b", b});
     const instruction_set isa = detail::isa_of(function, host);
     if (c.rows == 0 || c.columns == 0) return;
-    const detail::tile_output output =
-        detail::make_tile_output(isa, c.data, c.leading_dimension, c.order == storage_order::column_major,
-                                 false, alpha, beta, epilogue);
+    const detail::tile_output output = detail::make_tile_output(
+        isa, c.data, c.leading_dimension, c.order == storage_order::column_major, alpha, beta, epilogue);
     if (detail::same_value(alpha, 0.0F) || a.columns == 0) {
         const detail::default_floating_point_modes modes;
         detail::finish_without_product(output, c.rows, c.columns);

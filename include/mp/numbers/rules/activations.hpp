@@ -25,7 +25,7 @@
 
 #include <cstdint>
 
-namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_CORE_NAMESPACE {
 
 /// x times the normal distribution function.
 struct gelu_function {};

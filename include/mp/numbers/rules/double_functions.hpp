@@ -180,10 +180,19 @@ struct double_elementwise<product_function> {
     static double apply(double a, double b) { return double_multiply(a, b); }
 };
 
+}}  // namespace mp::detail
+
+namespace mp::detail { inline namespace MP_CORE_NAMESPACE {
+
 /// to[i] = Function(from[i]...) for arrays, of which `to` may be one of `from`.
+template <class Function, class... From>
+void map_floats(instruction_set isa, std::size_t count, double* to, const From*... from);
+
+#if MP_CORE_BODIES
 template <class Function, class... From>
 void map_floats(instruction_set /*isa*/, std::size_t count, double* to, const From*... from) {
     for (std::size_t i = 0; i < count; ++i) to[i] = double_elementwise<Function>::apply(from[i]...);
 }
+#endif
 
 }}  // namespace mp::detail

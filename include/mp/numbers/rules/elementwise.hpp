@@ -21,6 +21,10 @@ inline constexpr bool any_double_element = (std::is_same_v<std::remove_const_t<E
 template <class... Elements>
 using real_of = std::conditional_t<any_double_element<Elements...>, double, float>;
 
+}}  // namespace mp::detail
+
+namespace mp::detail { inline namespace MP_CORE_NAMESPACE {
+
 /// x itself, to be rounded to another format.
 struct identity_function {};
 /// max(x, 0); -0 becomes +0 and NaN stays.
@@ -44,7 +48,68 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr float apply_elementwise(Float... x) {
     return single_lane::elementwise<Function>::apply(single_lane::broadcast(x)...).value;
 }
 
+/// x scale, saturated at `largest`: see elementwise.inl.
+MP_HOST_DEVICE MP_ALWAYS_INLINE float multiply_and_saturate(float x, float scale, float largest) {
+    return single_lane::multiply_and_saturate(single_lane::broadcast(x), single_lane::broadcast(scale),
+                                              largest)
+        .value;
+}
+
+}}  // namespace mp::detail
+
+namespace mp::detail { inline namespace MP_CORE_NAMESPACE {
+
 /// to[i] = Function(from[i]...) for arrays, of which `to` may be one of `from`.
+template <class Function, class... From>
+void map_floats(instruction_set isa, std::size_t count, float* to, const From*... from);
+
+/// Writes Function(value) to each of `runs` runs of `count` floats that lie `stride` apart.
+template <class Function>
+void map_runs(instruction_set isa, float* values, std::ptrdiff_t stride, std::ptrdiff_t runs,
+              std::size_t count);
+
+/// to[i] = factor from[i] for arrays, of which `to` may be `from`.
+MP_CORE_FUNCTION void scale_floats(instruction_set isa, std::size_t count, float* to, const float* from,
+                                   float factor);
+
+/// The same of runs that lie `stride` apart, with factors `step` apart.
+MP_CORE_FUNCTION void scale_each_run(instruction_set isa, float* values, std::ptrdiff_t stride,
+                                     std::ptrdiff_t runs, std::size_t count, const float* factors,
+                                     std::ptrdiff_t step);
+
+/// Adds terms[i] to the i-th value of every run.
+MP_CORE_FUNCTION void add_to_each_run(instruction_set isa, float* values, std::ptrdiff_t stride,
+                                      std::ptrdiff_t runs, std::size_t count, const float* terms);
+
+/// The bits of the largest magnitude in runs.
+[[nodiscard]] MP_CORE_FUNCTION std::uint32_t largest_magnitude_of_runs(
+    instruction_set isa, const float* values, std::ptrdiff_t stride, std::ptrdiff_t runs, std::size_t count);
+
+/// Multiplies runs by a scale for a format whose largest number is `largest`, and in which they then are.
+MP_CORE_FUNCTION void multiply_and_saturate_runs(instruction_set isa, float* values, std::ptrdiff_t stride,
+                                                 std::ptrdiff_t runs, std::size_t count, float scale,
+                                                 float largest);
+
+/// Adds arrays to sums of two floats each, see float_float.hpp.
+MP_CORE_FUNCTION void add_floats_to_pairs(instruction_set isa, std::size_t count, float* high, float* low,
+                                          const float* x);
+
+MP_CORE_FUNCTION void normalize_pairs(instruction_set isa, std::size_t count, float* high, float* low);
+
+/// sums[i] += x[i] for arrays.
+MP_CORE_FUNCTION void add_floats_to_doubles(instruction_set isa, std::size_t count, double* sums,
+                                            const float* x);
+
+/// to[i] = a x[i] + b y[i] for arrays, of which `to` may be one of the others.
+MP_CORE_FUNCTION void scale_and_add_floats(instruction_set isa, std::size_t count, float* to, const float* x,
+                                           float a, const float* y, float b);
+
+/// Moves averages, each the sum of high[i] and low[i], toward x[i] by the fraction `taken` = 1 - `left` of the
+/// distance.
+MP_CORE_FUNCTION void average_floats(instruction_set isa, std::size_t count, float* high, float* low,
+                                     const float* x, float taken, float left);
+
+#if MP_CORE_BODIES
 template <class Function, class... From>
 void map_floats(instruction_set isa, std::size_t count, float* to, const From*... from) {
     const auto kernel = MP_SELECT_TARGET(isa, (&portable_vectors::map_arrays<Function, From...>),
@@ -52,7 +117,6 @@ void map_floats(instruction_set isa, std::size_t count, float* to, const From*..
     kernel(count, to, from...);
 }
 
-/// The same in place, of runs of `count` floats that lie `stride` apart.
 template <class Function>
 void map_runs(instruction_set isa, float* values, std::ptrdiff_t stride, std::ptrdiff_t runs,
               std::size_t count) {
@@ -60,78 +124,67 @@ void map_runs(instruction_set isa, float* values, std::ptrdiff_t stride, std::pt
     kernel(values, stride, runs, count);
 }
 
-/// to[i] = factor from[i] for arrays, of which `to` may be `from`.
-inline void scale_floats(instruction_set isa, std::size_t count, float* to, const float* from, float factor) {
+MP_CORE_FUNCTION void scale_floats(instruction_set isa, std::size_t count, float* to, const float* from,
+                                   float factor) {
     const auto kernel = MP_SELECT_TARGET(isa, &portable_vectors::scale_array, scale_array);
     kernel(count, to, from, factor);
 }
 
-/// The same of runs that lie `stride` apart, with factors `step` apart.
-inline void scale_each_run(instruction_set isa, float* values, std::ptrdiff_t stride, std::ptrdiff_t runs,
-                           std::size_t count, const float* factors, std::ptrdiff_t step) {
+MP_CORE_FUNCTION void scale_each_run(instruction_set isa, float* values, std::ptrdiff_t stride,
+                                     std::ptrdiff_t runs, std::size_t count, const float* factors,
+                                     std::ptrdiff_t step) {
     const auto kernel = MP_SELECT_TARGET(isa, &portable_vectors::scale_each_run, scale_each_run);
     kernel(values, stride, runs, count, factors, step);
 }
-/// Adds terms[i] to the i-th value of every run.
-inline void add_to_each_run(instruction_set isa, float* values, std::ptrdiff_t stride, std::ptrdiff_t runs,
-                            std::size_t count, const float* terms) {
+MP_CORE_FUNCTION void add_to_each_run(instruction_set isa, float* values, std::ptrdiff_t stride,
+                                      std::ptrdiff_t runs, std::size_t count, const float* terms) {
     const auto kernel = MP_SELECT_TARGET(isa, &portable_vectors::add_to_each_run, add_to_each_run);
     kernel(values, stride, runs, count, terms);
 }
 
-/// The bits of the largest magnitude in runs.
-[[nodiscard]] inline std::uint32_t largest_magnitude_of_runs(instruction_set isa, const float* values,
-                                                             std::ptrdiff_t stride, std::ptrdiff_t runs,
-                                                             std::size_t count) {
+MP_CORE_FUNCTION std::uint32_t largest_magnitude_of_runs(instruction_set isa, const float* values,
+                                                         std::ptrdiff_t stride, std::ptrdiff_t runs,
+                                                         std::size_t count) {
     const auto kernel =
         MP_SELECT_TARGET(isa, &portable_vectors::largest_magnitude_of_runs, largest_magnitude_of_runs);
     return kernel(values, stride, runs, count);
 }
-/// Multiplies runs by a scale for a format whose largest number is `largest`, and in which they then are.
-inline void multiply_and_saturate_runs(instruction_set isa, float* values, std::ptrdiff_t stride,
-                                       std::ptrdiff_t runs, std::size_t count, float scale, float largest) {
+MP_CORE_FUNCTION void multiply_and_saturate_runs(instruction_set isa, float* values, std::ptrdiff_t stride,
+                                                 std::ptrdiff_t runs, std::size_t count, float scale,
+                                                 float largest) {
     const auto kernel =
         MP_SELECT_TARGET(isa, &portable_vectors::multiply_and_saturate_runs, multiply_and_saturate_runs);
     kernel(values, stride, runs, count, scale, largest);
 }
-/// The same of one float.
-MP_HOST_DEVICE MP_ALWAYS_INLINE float multiply_and_saturate(float x, float scale, float largest) {
-    return single_lane::multiply_and_saturate(single_lane::broadcast(x), single_lane::broadcast(scale),
-                                              largest)
-        .value;
-}
 
-/// Adds arrays to sums of two floats each, see float_float.hpp.
-inline void add_floats_to_pairs(instruction_set isa, std::size_t count, float* high, float* low,
-                                const float* x) {
+MP_CORE_FUNCTION void add_floats_to_pairs(instruction_set isa, std::size_t count, float* high, float* low,
+                                          const float* x) {
     const auto kernel = MP_SELECT_TARGET(isa, &portable_vectors::add_floats_to_pairs, add_floats_to_pairs);
     kernel(count, high, low, x);
 }
-inline void normalize_pairs(instruction_set isa, std::size_t count, float* high, float* low) {
+MP_CORE_FUNCTION void normalize_pairs(instruction_set isa, std::size_t count, float* high, float* low) {
     const auto kernel = MP_SELECT_TARGET(isa, &portable_vectors::normalize_pairs, normalize_pairs);
     kernel(count, high, low);
 }
 
-/// sums[i] += x[i] for arrays.
-inline void add_floats_to_doubles(instruction_set isa, std::size_t count, double* sums, const float* x) {
+MP_CORE_FUNCTION void add_floats_to_doubles(instruction_set isa, std::size_t count, double* sums,
+                                            const float* x) {
     const auto kernel =
         MP_SELECT_TARGET(isa, &portable_vectors::add_floats_to_doubles, add_floats_to_doubles);
     kernel(count, sums, x);
 }
 
-/// to[i] = a x[i] + b y[i] for arrays, of which `to` may be one of the others.
-inline void scale_and_add_floats(instruction_set isa, std::size_t count, float* to, const float* x, float a,
-                                 const float* y, float b) {
+MP_CORE_FUNCTION void scale_and_add_floats(instruction_set isa, std::size_t count, float* to, const float* x,
+                                           float a, const float* y, float b) {
     const auto kernel = MP_SELECT_TARGET(isa, &portable_vectors::scale_and_add_arrays, scale_and_add_arrays);
     kernel(count, to, x, a, y, b);
 }
 
-/// Moves averages, each the sum of high[i] and low[i], toward x[i] by the fraction `taken` = 1 - `left` of the
-/// distance.
-inline void average_floats(instruction_set isa, std::size_t count, float* high, float* low, const float* x,
-                           float taken, float left) {
+MP_CORE_FUNCTION void average_floats(instruction_set isa, std::size_t count, float* high, float* low,
+                                     const float* x, float taken, float left) {
     const auto kernel = MP_SELECT_TARGET(isa, &portable_vectors::average_arrays, average_arrays);
     kernel(count, high, low, x, taken, left);
 }
+#endif
 
 }}  // namespace mp::detail

@@ -60,6 +60,10 @@ MP_HOST_DEVICE float quantised(float x, int exponent) {
 /// Names the rounding of blocks of 32 along rows or columns to E4M3 with a power of two each.
 struct mx_blocks {};
 
+}}  // namespace mp::detail
+
+namespace mp::detail { inline namespace MP_CORE_NAMESPACE {
+
 /// Bits of the largest magnitudes of some values.
 struct largest_magnitudes {
     std::uint32_t finite = 0;  ///< of finite values; 0 where there are none
@@ -77,7 +81,7 @@ struct quantisation {
 
     template <reduced Format>
         requires(layout_of<typename Format::format>::has_signed_zero)
-    static constexpr quantisation of(int exponent) {
+    MP_ALWAYS_INLINE static constexpr quantisation of(int exponent) {
         using layout = layout_of<typename Format::format>;
         return {power_of_two_float(exponent), power_of_two_float(-exponent),
                 power_of_two_float(layout::min_exponent),
@@ -86,7 +90,9 @@ struct quantisation {
 
     /// Whether numbers can be rounded without scaling them, and are normal in bfloat16 then: what lies 24 binades
     /// around the format's, scaled back, is far from the ends of float.
-    static constexpr bool in_place(int exponent) { return exponent >= -80 && exponent <= 80; }
+    MP_ALWAYS_INLINE static constexpr bool in_place(int exponent) {
+        return exponent >= -80 && exponent <= 80;
+    }
 };
 
 }}  // namespace mp::detail
@@ -94,24 +100,33 @@ struct quantisation {
 #define MP_KERNEL_FILE <mp/numbers/rules/quantised_operand.inl>
 #include <mp/numbers/simd/for_each_loop.inl>
 
-namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_CORE_NAMESPACE {
 
-inline largest_magnitudes magnitudes_of(instruction_set isa, const float* values, std::size_t count) {
+/// Returns the largest magnitudes among the values.
+MP_CORE_FUNCTION largest_magnitudes magnitudes_of(instruction_set isa, const float* values,
+                                                  std::size_t count);
+/// to[i] = from[i], quantised, in the default modes of float arithmetic.
+MP_CORE_FUNCTION void quantise_floats(instruction_set isa, std::size_t count, float* to, const float* from,
+                                      const quantisation& q);
+/// Overload for codes of bfloat16, where quantisation::in_place().
+MP_CORE_FUNCTION void quantise_floats(instruction_set isa, std::size_t count, std::uint16_t* to,
+                                      const float* from, const quantisation& q);
+
+#if MP_CORE_BODIES
+MP_CORE_FUNCTION largest_magnitudes magnitudes_of(instruction_set isa, const float* values,
+                                                  std::size_t count) {
     return MP_SELECT_TARGET(isa, &portable_vectors::find_magnitudes, find_magnitudes)(values, count);
 }
-
-/// to[i] = from[i], quantised, in the default modes of float arithmetic.
-inline void quantise_floats(instruction_set isa, std::size_t count, float* to, const float* from,
-                            const quantisation& q) {
-    const auto kernel = MP_SELECT_TARGET(isa, &portable_vectors::quantise_array, quantise_array);
-    kernel(count, to, from, q);
+MP_CORE_FUNCTION void quantise_floats(instruction_set isa, std::size_t count, float* to, const float* from,
+                                      const quantisation& q) {
+    MP_SELECT_TARGET(isa, &portable_vectors::quantise_array, quantise_array)(count, to, from, q);
 }
-/// The same as codes of bfloat16, where quantisation::in_place().
-inline void quantise_floats(instruction_set isa, std::size_t count, std::uint16_t* to, const float* from,
-                            const quantisation& q) {
+MP_CORE_FUNCTION void quantise_floats(instruction_set isa, std::size_t count, std::uint16_t* to,
+                                      const float* from, const quantisation& q) {
     const auto kernel =
         MP_SELECT_TARGET(isa, &portable_vectors::quantise_array_to_bfloat16, quantise_array_to_bfloat16);
     kernel(count, to, from, q);
 }
+#endif
 
 }}  // namespace mp::detail

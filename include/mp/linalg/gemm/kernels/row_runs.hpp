@@ -43,14 +43,3 @@ struct row_runs_kernels {
 
 #define MP_KERNEL_FILE <mp/linalg/gemm/kernels/row_runs.inl>
 #include <mp/numbers/simd/for_each_target.inl>
-
-namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
-
-/// Those for a type of B, or null.
-template <class B>
-const row_runs_kernels* row_runs_kernels_for(instruction_set isa) {
-    const row_runs_kernels* const none = nullptr;
-    return MP_SELECT_TARGET(isa, none, row_runs_kernels_of<B>);
-}
-
-}}  // namespace mp::detail

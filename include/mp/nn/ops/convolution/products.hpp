@@ -5,8 +5,8 @@
 
 #include <mp/arrays/array/parallel.hpp>
 #include <mp/executor.hpp>
-#include <mp/linalg/gemm/gemm.hpp>
 #include <mp/linalg/gemm/indexed_operand.hpp>
+#include <mp/linalg/gemm/multiply.hpp>
 #include <mp/linalg/gemm/packed_b.hpp>
 #include <mp/linalg/gemm/workspace.hpp>
 #include <mp/matrix_view.hpp>
@@ -29,7 +29,8 @@ void convolve_packed(cpu exec, instruction_set isa, matrix_view<const X> x, matr
     const std::ptrdiff_t channels = w.rows / g.groups;  // of the output, in a group
     const std::ptrdiff_t image = g.image_size() / g.groups;
     const bool dense = y.column_stride() == 1;
-    const product_kernel& kernel = choose_kernel(isa, exec.products, product_types_of<W, X>, channels);
+    const product_kernel& kernel =
+        choose_kernel(isa, exec.products, operand_facts_of<W>(), operand_facts_of<X>(), channels);
     const auto run = [&](cpu inner, std::ptrdiff_t begin, std::ptrdiff_t end) {
         const mp::workspace::frame frame(inner.workspace);
         gemm_workspace own;
@@ -46,10 +47,11 @@ void convolve_packed(cpu exec, instruction_set isa, matrix_view<const X> x, matr
                 Y* const to = dense ? &y(n, first) : copy.data();
                 const auto weights = w.block(group * channels, 0, channels, patch);
                 const auto ending = make_ending(group * channels, channels);
-                product_task task = make_product_task<W, X>(
+                product_task task = make_product_task(
                     kernel, isa, {weights.data, weights.row_stride(), weights.column_stride()},
-                    {&patches, 0, 0}, make_tile_output(isa, to, positions, false, false, 1.0F, 0.0F, ending),
-                    channels, images * positions, patch);
+                    product_kernels<W>::of_operand, {&patches, 0, 0}, product_kernels<X>::of_operand,
+                    make_tile_output(isa, to, positions, false, 1.0F, 0.0F, ending), channels,
+                    images * positions, patch);
                 if (images > 1) {
                     task.c.piece = positions;
                     task.c.piece_stride = &y(n + 1, 0) - &y(n, 0);
@@ -117,7 +119,8 @@ void write_packed_dw(cpu exec, instruction_set isa, matrix_view<const X> x, matr
     const std::ptrdiff_t positions = g.output_positions();
     const std::ptrdiff_t channels = dw.rows / g.groups;
     const std::ptrdiff_t image = g.image_size() / g.groups;
-    const product_kernel& kernel = choose_kernel(isa, exec.products, product_types_of<X, DY>, patch);
+    const product_kernel& kernel =
+        choose_kernel(isa, exec.products, operand_facts_of<X>(), operand_facts_of<DY>(), patch);
     const auto run = [&](cpu inner, std::ptrdiff_t begin, std::ptrdiff_t end) {
         const mp::workspace::frame frame(inner.workspace);
         gemm_workspace own;
@@ -137,10 +140,11 @@ void write_packed_dw(cpu exec, instruction_set isa, matrix_view<const X> x, matr
                 const DY* const slopes = dense ? &dy(n, first) : copy.data();
                 float* const to = sums.data() + group * (end - begin) * channels;
                 product_task task =
-                    make_product_task<X, DY>(kernel, isa, {&patches, 0, 0}, {slopes, positions, 1},
-                                             make_tile_output(isa, to, channels, false, false, 1.0F,
-                                                              n == 0 ? 0.0F : 1.0F, identity_epilogue{}),
-                                             end - begin, channels, positions);
+                    make_product_task(kernel, isa, {&patches, 0, 0}, product_kernels<X>::of_operand,
+                                      {slopes, positions, 1}, product_kernels<DY>::of_operand,
+                                      make_tile_output(isa, to, channels, false, 1.0F, n == 0 ? 0.0F : 1.0F,
+                                                       identity_epilogue{}),
+                                      end - begin, channels, positions);
                 task.pack_a = pack_indexed_rows_for(isa, kernel);
                 task.a_as_is = false;
                 multiply_blocked(inner, task, inner.workspace == nullptr ? &own : nullptr);

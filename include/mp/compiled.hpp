@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// The compiled part of the library, for one source of a program that is compiled once, while all others define
+/// MP_COMPILED only:
+///
+///     // mp.cpp, compiled with -DMP_COMPILED like the others
+///     #define MP_COMPILED_SOURCE
+///     #include <mp/compiled.hpp>
+///
+/// In CMake, linking with mp::compiled does both. MP_COMPILED_SOURCE may be a number from 1 to 4 for one of four sources,
+/// which then compile beside each other.
+#pragma once
+
+#if !defined(MP_COMPILED) || !defined(MP_COMPILED_SOURCE)
+#error "define MP_COMPILED for all sources, and MP_COMPILED_SOURCE in the one that includes <mp/compiled.hpp>"
+#endif
+
+#include <mp/arrays/convert/convert.hpp>
+#include <mp/config.hpp>
+#include <mp/executor.hpp>
+#include <mp/linalg/gemm/multiply.hpp>
+#include <mp/linalg/gemm/product.hpp>
+#include <mp/matrix_view.hpp>
+#include <mp/numbers/format/basic_float.hpp>
+#include <mp/numbers/format/named_formats.hpp>
+#include <mp/numbers/rules/double_functions.hpp>
+#include <mp/numbers/rules/elementwise.hpp>
+#include <mp/numbers/rules/quantised_operand.hpp>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace mp::detail { inline namespace MP_CORE_NAMESPACE {
+
+#define MP_IN_PART(number) (MP_COMPILED_SOURCE + 0 == 0 || MP_COMPILED_SOURCE + 0 == number)
+
+#define MP_DEFINE_OPERAND(...)                                                 \
+    template <>                                                                \
+    constinit const operand_kernels product_kernels<__VA_ARGS__>::of_operand = \
+        make_operand_kernels<__VA_ARGS__>();
+#define MP_DEFINE_RESULT(...)                                                \
+    template <>                                                              \
+    constinit const result_kernels product_kernels<__VA_ARGS__>::of_result = \
+        make_result_kernels<__VA_ARGS__>();
+#define MP_DEFINE_FORMAT(format)                    \
+    MP_DEFINE_OPERAND(basic_float<formats::format>) \
+    MP_DEFINE_RESULT(basic_float<formats::format>)
+#if MP_IN_PART(1)
+MP_DEFINE_OPERAND(float)
+MP_DEFINE_OPERAND(std::int8_t)
+MP_DEFINE_RESULT(float)
+MP_DEFINE_RESULT(double)
+MP_FOR_EACH_LARGE_FORMAT(MP_DEFINE_FORMAT)
+#endif
+#if MP_IN_PART(2)
+MP_FOR_EACH_SMALL_FORMAT(MP_DEFINE_FORMAT)
+#endif
+#undef MP_DEFINE_FORMAT
+#undef MP_DEFINE_RESULT
+#undef MP_DEFINE_OPERAND
+
+#if MP_IN_PART(3)
+#define MP_INSTANTIATE_CONVERSION(from, to)                                                                  \
+    template void core_convert_nearest(instruction_set, const from*, to*, std::size_t) noexcept;             \
+    template void core_convert_projected(instruction_set, const from*, to*, std::size_t,                     \
+                                         const projection&) noexcept;                                        \
+    template void core_convert_array(const cpu&, instruction_set, const from*, to*, std::size_t);            \
+    template void core_convert_matrix(const cpu&, instruction_set, matrix_view<const from>, matrix_view<to>, \
+                                      const projection&);
+#define MP_INSTANTIATE_CONVERSIONS(format)                         \
+    MP_INSTANTIATE_CONVERSION(float, basic_float<formats::format>) \
+    MP_INSTANTIATE_CONVERSION(basic_float<formats::format>, float)
+MP_FOR_EACH_LARGE_FORMAT(MP_INSTANTIATE_CONVERSIONS)
+MP_FOR_EACH_SMALL_FORMAT(MP_INSTANTIATE_CONVERSIONS)
+MP_INSTANTIATE_CONVERSION(float, double)
+MP_INSTANTIATE_CONVERSION(double, float)
+MP_INSTANTIATE_CONVERSION(double, basic_float<formats::binary16>)
+MP_INSTANTIATE_CONVERSION(double, basic_float<formats::bfloat16>)
+MP_INSTANTIATE_CONVERSION(basic_float<formats::binary16>, double)
+MP_INSTANTIATE_CONVERSION(basic_float<formats::bfloat16>, double)
+MP_INSTANTIATE_CONVERSION(basic_float<formats::binary16>, basic_float<formats::bfloat16>)
+MP_INSTANTIATE_CONVERSION(basic_float<formats::bfloat16>, basic_float<formats::binary16>)
+#undef MP_INSTANTIATE_CONVERSIONS
+#undef MP_INSTANTIATE_CONVERSION
+#endif
+
+#if MP_IN_PART(4)
+#define MP_INSTANTIATE_FUNCTION(function)                                                     \
+    template void map_floats<function>(instruction_set, std::size_t, float*, const float*);   \
+    template void map_floats<function>(instruction_set, std::size_t, double*, const double*); \
+    template void map_runs<function>(instruction_set, float*, std::ptrdiff_t, std::ptrdiff_t, std::size_t);
+#define MP_INSTANTIATE_BINARY(...)                                                                           \
+    template void map_floats<__VA_ARGS__>(instruction_set, std::size_t, float*, const float*, const float*); \
+    template void map_floats<__VA_ARGS__>(instruction_set, std::size_t, double*, const double*,              \
+                                          const double*);
+#define MP_INSTANTIATE_ACTIVATION(function) \
+    MP_INSTANTIATE_FUNCTION(function)       \
+    MP_INSTANTIATE_BINARY(slope_of<function>)
+MP_INSTANTIATE_FUNCTION(identity_function)
+MP_INSTANTIATE_ACTIVATION(relu_function)
+MP_INSTANTIATE_ACTIVATION(gelu_function)
+MP_INSTANTIATE_ACTIVATION(gelu_tanh_function)
+MP_INSTANTIATE_ACTIVATION(silu_function)
+MP_INSTANTIATE_ACTIVATION(tanh_function)
+MP_INSTANTIATE_ACTIVATION(sigmoid_function)
+MP_INSTANTIATE_BINARY(sum_function)
+MP_INSTANTIATE_BINARY(product_function)
+#undef MP_INSTANTIATE_ACTIVATION
+#undef MP_INSTANTIATE_BINARY
+#undef MP_INSTANTIATE_FUNCTION
+#endif
+
+#undef MP_IN_PART
+
+}}  // namespace mp::detail

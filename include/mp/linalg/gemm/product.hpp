@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// A matrix product as data: views and the kernels of their element types, behind one ordinary function for all types
+/// and epilogues.
+#pragma once
+
+#include <mp/base/view_extent.hpp>
+#include <mp/config.hpp>
+#include <mp/executor.hpp>
+#include <mp/linalg/gemm/epilogue_runs.hpp>
+#include <mp/linalg/gemm/workspace.hpp>
+#include <mp/numbers/format/basic_float.hpp>
+#include <mp/numbers/format/named_formats.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <type_traits>
+
+namespace mp {
+
+/// An element type of the operands of a matrix product: float, a reduced format of which float holds every
+/// value, or std::int8_t, whose scale goes into alpha or an epilogue.
+template <class Value>
+concept gemm_input = (number<Value> && !std::is_same_v<std::remove_cv_t<Value>, double>) ||
+                     std::is_same_v<std::remove_cv_t<Value>, std::int8_t>;
+
+/// An element type of the result of a matrix product.
+template <class Value>
+concept gemm_output = number<Value> && !std::is_const_v<Value>;
+
+}  // namespace mp
+
+namespace mp::detail { inline namespace MP_CORE_NAMESPACE {
+
+struct operand_kernels;  // <mp/linalg/gemm/operand_kernels.hpp>
+struct result_kernels;   // <mp/linalg/gemm/tile_output.hpp>
+
+/// What multiply() needs of an element type, one constant of each kind for each type. Those of the library's formats
+/// are in the compiled part, where there is one.
+template <class Value>
+struct product_kernels {
+    static const operand_kernels of_operand;
+    static const result_kernels of_result;
+};
+
+/// Panels of B that are packed already, each of all of k.
+struct packed_panels {
+    const std::byte* data = nullptr;
+    std::ptrdiff_t panel_bytes = 0;
+};
+
+/// c = epilogue(alpha a b + beta c).
+struct product_call {
+    float alpha;
+    view_extent a;
+    const operand_kernels* a_kernels;
+    view_extent b;
+    const operand_kernels* b_kernels;
+    float beta;
+    view_extent c;
+    const result_kernels* c_kernels;
+    gemm_workspace* workspace;  ///< null for memory of the executor, or of the heap
+    /// Null for the identity.
+    const void* epilogue;
+    /// Throws where the epilogue does not suit the matrices.
+    void (*check)(const void* epilogue, const product_call& call);
+    /// value = epilogue(value, row, column) for runs of values.
+    void (*apply)(const void* epilogue, const epilogue_runs& all);
+    bool is_packed;   ///< whether `panels` hold b, which then has a shape only
+    bool is_current;  ///< whether they are those of b as it is now
+    packed_panels panels{};
+};
+
+/// Computes a product. Throws as mp::gemm does.
+MP_CORE_FUNCTION void multiply(const cpu& exec, const product_call& call);
+
+/// Packs b into panels in `memory`; empty ones where it has no elements. Throws as mp::packed_b does.
+MP_CORE_FUNCTION packed_panels pack_panels_of_matrix(const cpu& exec, const view_extent& b,
+                                                     const operand_kernels& kernels, gemm_workspace& memory);
+
+/// The name of the kernel for a product of so many rows.
+MP_CORE_FUNCTION std::string_view product_kernel_name(const cpu& exec, const operand_kernels& a,
+                                                      const operand_kernels& b, std::ptrdiff_t rows);
+
+/// Memory of a checked view.
+[[nodiscard]] inline void* memory_of(const view_extent& view) {
+    return reinterpret_cast<void*>(view.address);  // NOLINT(performance-no-int-to-ptr)
+}
+
+}}  // namespace mp::detail
+
+/// Calls f(format) for the formats of the compiled part, all that have a name: those of 16 and 32 bits, and the others.
+#define MP_FOR_EACH_LARGE_FORMAT(f) f(binary16) f(bfloat16) f(tfloat32)
+#define MP_FOR_EACH_SMALL_FORMAT(f)                                                                        \
+    f(float8_e4m3fn) f(float8_e5m2) f(float8_e4m3) f(float8_e3m4) f(float8_e4m3b11fnuz) f(float8_e4m3fnuz) \
+        f(float8_e5m2fnuz) f(float8_e8m0fnu) f(float6_e2m3fn) f(float6_e3m2fn) f(float4_e2m1fn)
+
+#if defined(MP_COMPILED)
+namespace mp::detail { inline namespace MP_CORE_NAMESPACE {
+
+// Declared here, and defined in the compiled part.
+template <>
+const operand_kernels product_kernels<float>::of_operand;
+template <>
+const operand_kernels product_kernels<std::int8_t>::of_operand;
+template <>
+const result_kernels product_kernels<float>::of_result;
+template <>
+const result_kernels product_kernels<double>::of_result;
+#define MP_DECLARE_KERNELS(format)                                                   \
+    template <>                                                                      \
+    const operand_kernels product_kernels<basic_float<formats::format>>::of_operand; \
+    template <>                                                                      \
+    const result_kernels product_kernels<basic_float<formats::format>>::of_result;
+MP_FOR_EACH_LARGE_FORMAT(MP_DECLARE_KERNELS)
+MP_FOR_EACH_SMALL_FORMAT(MP_DECLARE_KERNELS)
+#undef MP_DECLARE_KERNELS
+
+}}  // namespace mp::detail
+#endif
