@@ -91,7 +91,7 @@ END {
     for (i = 1; i <= count; ++i) {
         line = lines[i]
         # Readers need not know of the inline namespace.
-        if (sub(/ inline namespace MP_ISA_NAMESPACE {/, "", line)) inlined = 1
+        if (sub(/ inline namespace MP_(ISA|CORE)_NAMESPACE {/, "", line)) inlined = 1
         if (inlined && sub(/^}}/, "}", line)) inlined = 0
         # A comment of documentation begins or goes on.
         if (line ~ /^ *\/\/\/($|[^<])/) {

@@ -16,8 +16,8 @@ function(mp_header_wrappers variable extension)
   cmake_parse_arguments(PARSE_ARGV 2 arg "CHAINED" "INCLUDE;EXCLUDE" "")
   file(GLOB_RECURSE headers CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}/include"
        "${PROJECT_SOURCE_DIR}/include/mp/*.hpp")
-  # Old paths, which only forward.
-  list(FILTER headers EXCLUDE REGEX "^mp/(check|compat|interop|report|scaling)/")
+  # Old paths, which only forward, and what one source of a program includes under a macro of its own.
+  list(FILTER headers EXCLUDE REGEX "^mp/((check|compat|interop|report|scaling)/|compiled[.])")
   if(arg_INCLUDE)
     list(FILTER headers INCLUDE REGEX "${arg_INCLUDE}")
   endif()
@@ -39,10 +39,10 @@ function(mp_header_wrappers variable extension)
     set(content "")
     foreach(header IN LISTS chain)
       string(APPEND content "#include <${header}>\n#include <${header}>\n")
-      file(STRINGS "${PROJECT_SOURCE_DIR}/include/${header}" opens REGEX "namespace.* MP_ISA_NAMESPACE")
+      file(STRINGS "${PROJECT_SOURCE_DIR}/include/${header}" opens REGEX "namespace.* MP_(ISA|CORE)_NAMESPACE")
       if(opens)
         string(APPEND content
-          "#ifndef MP_ISA_NAMESPACE\n#error \"${header} does not include <mp/config.hpp>\"\n#endif\n")
+          "#ifndef MP_CORE_NAMESPACE\n#error \"${header} does not include <mp/config.hpp>\"\n#endif\n")
       endif()
     endforeach()
     # Unlike file(WRITE), this leaves an unchanged file and its time stamp alone.

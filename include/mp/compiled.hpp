@@ -3,7 +3,7 @@
 /// The compiled part of the library, for one source of a program that is compiled once, while all others define
 /// MP_COMPILED only:
 ///
-///     // mp.cpp, compiled with -DMP_COMPILED like the others
+///     // compiled with -DMP_COMPILED like the others
 ///     #define MP_COMPILED_SOURCE
 ///     #include <mp/compiled.hpp>
 ///

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # Installs mp, moves the installed tree, and builds and runs a small project against it: once with
-# find_package, once with nothing but the flags that pkg-config gives.
+# find_package, once with nothing but the flags that pkg-config gives; with -DCOMPILED=ON, with mp::compiled.
 
 include("${CMAKE_CURRENT_LIST_DIR}/run.cmake")
 
@@ -40,6 +40,11 @@ endforeach()
 
 run("${CMAKE_COMMAND}" -S "${consumer}" -B "${WORK_DIR}/build" -G "${GENERATOR}" ${OPTIONS}
   "-DCMAKE_PREFIX_PATH=${prefix}")
+if(COMPILED)
+  run("${CMAKE_COMMAND}" --build "${WORK_DIR}/build" --target consumer_of_compiled)
+  run("${WORK_DIR}/build/consumer_of_compiled")
+  return()
+endif()
 run("${CMAKE_COMMAND}" --build "${WORK_DIR}/build")
 run("${WORK_DIR}/build/consumer")
 message(NOTICE "find_package: works")

@@ -7,14 +7,12 @@
 #include <mp/config.hpp>
 #include <mp/executor.hpp>
 #include <mp/linalg/gemm/epilogue.hpp>
+#include <mp/linalg/gemm/multiply.hpp>
 #include <mp/linalg/gemm/packed_b.hpp>
 #include <mp/linalg/gemm/product.hpp>
 #include <mp/linalg/gemm/validation.hpp>
 #include <mp/linalg/gemm/workspace.hpp>
 #include <mp/matrix_view.hpp>
-#if MP_CORE_BODIES
-#include <mp/linalg/gemm/multiply.hpp>
-#endif
 
 #include <cstddef>
 #include <string_view>

@@ -17,7 +17,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_CORE_NAMESPACE {
 
 /// Part of an operand, whose vectors are rows of A or columns of B, each along k, the dimension that is
 /// summed over. What is between the sizes and the padded ones is filled with zeros.
@@ -37,11 +37,15 @@ struct product_operand_source {
     std::ptrdiff_t k_stride;
 
     template <class Value>
-    [[nodiscard]] const Value* at(const operand_block& block) const {
+    [[nodiscard]] MP_ALWAYS_INLINE const Value* at(const operand_block& block) const {
         return static_cast<const Value*>(data) + block.first_vector * vector_stride +
                block.first_k * k_stride;
     }
 };
+
+}}  // namespace mp::detail
+
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Packs a block of rows of A; `to` has padded_vectors rows.
 using pack_rows_function = void (*)(const product_operand_source&, const operand_block&, std::byte* to);

@@ -14,18 +14,7 @@
 #include <string_view>
 #include <type_traits>
 
-namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
-
-/// Columns of a panel of B. The same for all kernels, so that a packed B serves any of them; the width of
-/// every tile divides it.
-inline constexpr std::ptrdiff_t panel_width = 32;
-
-/// Bytes from one row of a block of A to the next: what 512 floats take and a cache line more, because rows
-/// that are a power of two apart would fall into the same few sets of the cache.
-inline constexpr std::ptrdiff_t a_row_bytes = 2048 + 64;
-
-/// Bytes from one panel of a block of B to the next beyond what the panel takes, for the same reason.
-inline constexpr std::ptrdiff_t panel_padding = 128;
+namespace mp::detail { inline namespace MP_CORE_NAMESPACE {
 
 /// Layouts of a packed block of A.
 enum class a_layout : unsigned char {
@@ -41,21 +30,6 @@ enum class panel_element : unsigned char {
     bfloat16_vnni2,  ///< in A: bfloat16; in B: pairs of two steps of k, beside each other for every
                      ///< column
 };
-
-/// Steps of k that stand together.
-constexpr std::ptrdiff_t k_interleave(panel_element element) {
-    return element == panel_element::bfloat16_vnni2 ? 2 : 1;
-}
-
-/// Bytes of one column in one step (or pair of steps) of a panel of B.
-constexpr std::ptrdiff_t interleaved_bytes(panel_element element) {
-    return element == panel_element::float32 || element == panel_element::bfloat16_vnni2 ? 4 : 2;
-}
-
-/// Bytes from one panel to the next where each is `k` long.
-constexpr std::ptrdiff_t panel_bytes_of(panel_element element, std::ptrdiff_t k) {
-    return k / k_interleave(element) * panel_width * interleaved_bytes(element) + panel_padding;
-}
 
 /// One tile: tile[r][c] (+)= sum over k of a[r][k] * b[k][c].
 struct tile_product {
@@ -100,22 +74,66 @@ struct product_kernel {
     multiply_tile multiply_narrow = nullptr;
 
     /// Smallest micro-kernel that covers `wanted` rows and `columns` columns.
-    [[nodiscard]] multiply_tile multiply_for(std::ptrdiff_t wanted, std::ptrdiff_t columns) const {
+    [[nodiscard]] MP_ALWAYS_INLINE multiply_tile multiply_for(std::ptrdiff_t wanted,
+                                                              std::ptrdiff_t columns) const {
         if (multiply_narrow != nullptr && 2 * columns <= width && wanted > choices[most_choices - 2].rows) {
             return multiply_narrow;
         }
         return multiply_for(wanted);
     }
     /// Of all columns.
-    [[nodiscard]] multiply_tile multiply_for(std::ptrdiff_t wanted) const {
+    [[nodiscard]] MP_ALWAYS_INLINE multiply_tile multiply_for(std::ptrdiff_t wanted) const {
         return choice_for(wanted).multiply;
     }
-    [[nodiscard]] const of_rows& choice_for(std::ptrdiff_t wanted) const {
+    [[nodiscard]] MP_ALWAYS_INLINE const of_rows& choice_for(std::ptrdiff_t wanted) const {
         std::size_t i = 0;
         while (choices[i].rows < wanted) ++i;
         return choices[i];
     }
 };
+
+/// What kernels are chosen by, of an operand's element type.
+struct operand_facts {
+    std::ptrdiff_t size;
+    bool is_float;
+    bool is_exact_in_bfloat16;
+    bool holds_bfloat16;
+    panel_element panel;
+    // The range of its non-zero magnitudes.
+    int precision;
+    int quantum_exponent;
+    int max_exponent;
+};
+
+}}  // namespace mp::detail
+
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
+
+/// Columns of a panel of B. The same for all kernels, so that a packed B serves any of them; the width of
+/// every tile divides it.
+inline constexpr std::ptrdiff_t panel_width = 32;
+
+/// Bytes from one row of a block of A to the next: what 512 floats take and a cache line more, because rows
+/// that are a power of two apart would fall into the same few sets of the cache.
+inline constexpr std::ptrdiff_t a_row_bytes = 2048 + 64;
+
+/// Bytes from one panel of a block of B to the next beyond what the panel takes, for the same reason.
+inline constexpr std::ptrdiff_t panel_padding = 128;
+
+/// Steps of k that stand together.
+constexpr std::ptrdiff_t k_interleave(panel_element element) {
+    return element == panel_element::bfloat16_vnni2 ? 2 : 1;
+}
+
+/// Bytes of one column in one step (or pair of steps) of a panel of B.
+constexpr std::ptrdiff_t interleaved_bytes(panel_element element) {
+    return element == panel_element::float32 || element == panel_element::bfloat16_vnni2 ? 4 : 2;
+}
+
+/// Bytes from one panel to the next where each is `k` long.
+constexpr std::ptrdiff_t panel_bytes_of(panel_element element, std::ptrdiff_t k) {
+    return k / k_interleave(element) * panel_width * interleaved_bytes(element) + panel_padding;
+}
 
 /// Whether every value is one of bfloat16's normal numbers, zeros, infinities or NaNs, or a bfloat16.
 template <class Value>
@@ -147,18 +165,6 @@ constexpr panel_element panel_element_of() {
     return panel_element::float32;
 }
 
-/// What kernels are chosen by, of an operand's element type.
-struct operand_facts {
-    std::ptrdiff_t size;
-    bool is_float;
-    bool is_exact_in_bfloat16;
-    bool holds_bfloat16;
-    panel_element panel;
-    // The range of its non-zero magnitudes.
-    int precision;
-    int quantum_exponent;
-    int max_exponent;
-};
 template <class Value>
 constexpr operand_facts operand_facts_of() {
     operand_facts facts{sizeof(Value),

@@ -24,6 +24,10 @@ namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 /// Elements of a vector that are finished at a time.
 inline constexpr std::ptrdiff_t output_run = 256;
 
+}}  // namespace mp::detail
+
+namespace mp::detail { inline namespace MP_CORE_NAMESPACE {
+
 /// Vectors of floats that are to become rows of a row-major C, or columns of a column-major one.
 struct output_floats {
     const float* first;
@@ -43,10 +47,6 @@ struct result_functions {
     /// Adds to a C of floats; null for others.
     void (*add)(const output_floats& from, void* c, std::ptrdiff_t leading_dimension);
 };
-
-}}  // namespace mp::detail
-
-namespace mp::detail { inline namespace MP_CORE_NAMESPACE {
 
 /// What products need of the element type of C.
 struct result_kernels {

@@ -22,6 +22,10 @@ inline constexpr std::ptrdiff_t sums_of_rows = 16;
 /// Columns of B whose products are computed at a time.
 inline constexpr std::ptrdiff_t dot_group = 16;
 
+}}  // namespace mp::detail
+
+namespace mp::detail { inline namespace MP_CORE_NAMESPACE {
+
 /// The sums of the rows of A with some columns of B over a block of k.
 struct dot_group_task {
     std::ptrdiff_t k;
@@ -59,8 +63,8 @@ struct dot_kernels {
     dot_kernel of_columns;  ///< takes some columns side by side, and so reads A less often
     dot_kernel of_rows;
 
-    [[nodiscard]] const dot_kernel& operator()(std::ptrdiff_t rows, std::ptrdiff_t k,
-                                               std::ptrdiff_t b_bytes) const {
+    [[nodiscard]] MP_ALWAYS_INLINE const dot_kernel& operator()(std::ptrdiff_t rows, std::ptrdiff_t k,
+                                                                std::ptrdiff_t b_bytes) const {
         if (rows > 1) return of_rows;
         return b_bytes > cached && k * of_column.a_size <= most_kept ? of_column : of_columns;
     }

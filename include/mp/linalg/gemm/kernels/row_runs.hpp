@@ -13,7 +13,7 @@
 #include <cstring>
 #include <utility>
 
-namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_CORE_NAMESPACE {
 
 /// sums[r][c] (+)= the sum of a[r][k] b[k][c] over some k, one fused multiply-add after the other.
 struct row_runs_task {
@@ -34,6 +34,7 @@ struct row_runs_kernel {
     std::ptrdiff_t rows;
     void (*add)(const row_runs_task&);
 };
+
 struct row_runs_kernels {
     row_runs_kernel of_row;
     row_runs_kernel of_rows;
