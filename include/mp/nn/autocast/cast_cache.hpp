@@ -4,8 +4,7 @@
 #pragma once
 
 #include <mp/base/buffer_version.hpp>
-#include <mp/error.hpp>
-#include <mp/nn/autocast/operand.hpp>
+#include <mp/config.hpp>
 
 #include <array>
 #include <cstddef>
@@ -13,46 +12,12 @@
 #include <memory>
 #include <mutex>
 #include <string_view>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
 namespace mp::autocast {
 
 using mp::buffer_version;
-
-/// An array argument of an op whose cast may be kept. Made by cached().
-template <class View>
-struct cached_operand {
-    View view;
-    buffer_version version;
-};
-
-}  // namespace mp::autocast
-
-namespace mp::autocast { inline namespace MP_ISA_NAMESPACE {
-
-/// Marks an array that an op reads, a weight for example, as one whose casts the region's cache may keep.
-/// `version` is the counter of the buffer's changes: a change without version.changed() goes unnoticed,
-/// unless address or shape differ. Outside of regions, and where nothing is cast, it is just the view.
-template <class View>
-cached_operand<View> cached(View view, buffer_version version) {
-    static_assert(operand_traits<View>::kind == operand_kind::array,
-                  "mp::autocast::cached: the first argument is a view of floating-point elements, such as "
-                  "std::span<const float> or mp::matrix_view<const float>");
-    static_assert(
-        requires { operand_traits<View>::shape(view); },
-        "mp::autocast::cached: operand_traits of this view has no address() and shape(), by which casts "
-        "are found again");
-    return {view, std::move(version)};
-}
-
-}}  // namespace mp::autocast
-
-namespace mp::autocast {
-
-template <class View>
-struct operand_traits<cached_operand<View>> : operand_traits<View> {};
 
 /// One cast that a cache holds, as text.
 struct cached_cast {
@@ -222,12 +187,3 @@ private:
 };
 
 }  // namespace mp::autocast
-
-namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
-
-template <class Argument>
-inline constexpr bool is_cached_operand = false;
-template <class View>
-inline constexpr bool is_cached_operand<autocast::cached_operand<View>> = true;
-
-}}  // namespace mp::detail

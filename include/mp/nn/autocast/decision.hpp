@@ -3,6 +3,7 @@
 /// The decision of a region about a call: the category of the op, and the rule that gives it.
 #pragma once
 
+#include <mp/nn/autocast/name_pattern.hpp>
 #include <mp/nn/autocast/op_names.hpp>
 #include <mp/nn/autocast/policy.hpp>
 #include <mp/nn/autocast/region.hpp>

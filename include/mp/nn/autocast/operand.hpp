@@ -5,6 +5,7 @@
 #pragma once
 
 #include <mp/arrays/convert/convert.hpp>
+#include <mp/base/buffer_version.hpp>
 #include <mp/executor.hpp>
 #include <mp/matrix_view.hpp>
 #include <mp/nn/autocast/types.hpp>
@@ -111,6 +112,13 @@ struct uncast_operand {
     View view;
 };
 
+/// An array argument of an op whose cast may be kept. Made by cached().
+template <class View>
+struct cached_operand {
+    View view;
+    buffer_version version;
+};
+
 /// An array that the op's result is added to, made by add_to().
 template <class View>
 struct sum_operand {
@@ -157,6 +165,21 @@ constexpr uncast_operand<View> uncast(View view) {
     return {view};
 }
 
+/// Marks an array that an op reads, a weight for example, as one whose casts the region's cache may keep.
+/// `version` is the counter of the buffer's changes: a change without version.changed() goes unnoticed,
+/// unless address or shape differ. Outside of regions, and where nothing is cast, it is just the view.
+template <class View>
+cached_operand<View> cached(View view, buffer_version version) {
+    static_assert(operand_traits<View>::kind == operand_kind::array,
+                  "mp::autocast::cached: the first argument is a view of floating-point elements, such as "
+                  "std::span<const float> or mp::matrix_view<const float>");
+    static_assert(
+        requires { operand_traits<View>::shape(view); },
+        "mp::autocast::cached: operand_traits of this view has no address() and shape(), by which casts "
+        "are found again");
+    return {view, std::move(version)};
+}
+
 /// Marks an argument of an op as an array that the op's result is added to, or written to where `adds` is
 /// false: a gradient that grows with every micro batch, or that several uses of a weight share.
 ///
@@ -181,6 +204,8 @@ template <class View>
 struct operand_traits<sum_operand<View>> : operand_traits<View> {};
 template <class View>
 struct operand_traits<uncast_operand<View>> : operand_traits<View> {};
+template <class View>
+struct operand_traits<cached_operand<View>> : operand_traits<View> {};
 
 }  // namespace mp::autocast
 
@@ -211,6 +236,11 @@ template <class Argument>
 inline constexpr bool is_uncast_operand = false;
 template <class View>
 inline constexpr bool is_uncast_operand<autocast::uncast_operand<View>> = true;
+
+template <class Argument>
+inline constexpr bool is_cached_operand = false;
+template <class View>
+inline constexpr bool is_cached_operand<autocast::cached_operand<View>> = true;
 
 /// Whether the argument is written by the op.
 template <class Argument>

@@ -6,7 +6,7 @@
 #include <mp/error.hpp>
 #include <mp/nn/autocast/cast_cache.hpp>
 #include <mp/nn/autocast/cast_observer.hpp>
-#include <mp/nn/autocast/name_pattern.hpp>
+#include <mp/nn/autocast/category.hpp>
 #include <mp/nn/autocast/op_list.hpp>
 #include <mp/nn/autocast/precision.hpp>
 
@@ -182,7 +182,7 @@ inline autocast_token capture_autocast() {
     carried->state = *thread.state;
     carried->state.outer = nullptr;
     for (const detail::autocast_state* it = thread.state->outer; it != nullptr; it = it->outer) {
-        carried->state.rules.insert(carried->state.rules.end(), it->rules.begin(), it->rules.end());
+        for (const autocast::region_rule& rule : it->rules) carried->state.rules.push_back(rule);
     }
     if (thread.layer != nullptr) carried->layer = *thread.layer;
     token.carried_ = carried;

@@ -9,7 +9,6 @@
 #include <mp/executor.hpp>
 #include <mp/linalg/gemm/validation.hpp>
 #include <mp/matrix_view.hpp>
-#include <mp/nn/autocast/cast_cache.hpp>
 #include <mp/nn/autocast/operand.hpp>
 #include <mp/numbers/rules/row_statistics.hpp>
 

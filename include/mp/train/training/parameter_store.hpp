@@ -8,7 +8,7 @@
 #include <mp/error.hpp>
 #include <mp/executor.hpp>
 #include <mp/matrix_view.hpp>
-#include <mp/nn/autocast/cast_cache.hpp>
+#include <mp/nn/autocast/operand.hpp>
 #include <mp/nn/ops/matrix_operand.hpp>
 #include <mp/nn/optim/parameter.hpp>
 #include <mp/train/training/initializers.hpp>
