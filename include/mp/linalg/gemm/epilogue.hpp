@@ -57,8 +57,7 @@ struct activation_epilogue {
     /// As operator(), for `count` values of a row, or of a column where `down`.
     void apply(float* values, std::ptrdiff_t count, std::ptrdiff_t /*row*/, std::ptrdiff_t /*column*/,
                bool /*down*/) const {
-        const float* const from = values;
-        map_floats<Function>(best_instruction_set(), static_cast<std::size_t>(count), values, from);
+        map_runs<Function>(best_instruction_set(), values, 0, 1, static_cast<std::size_t>(count));
     }
     bool apply_runs(const epilogue_runs& all) const {
         map_runs<Function>(best_instruction_set(), all.values, all.stride, all.runs,
