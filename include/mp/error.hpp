@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <initializer_list>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -112,30 +113,68 @@ std::exception_ptr exception_of(Function&& function) noexcept {
     return nullptr;
 }
 
-/// Text of a value in an error message; floating-point values in the shortest form that reads back the same.
+/// Appends the pieces of a message to a text. A call has less code than a chain of std::string::append.
+MP_NEVER_INLINE inline void append_text(std::string& text, std::initializer_list<std::string_view> pieces) {
+    for (const std::string_view piece : pieces) text.append(piece);
+}
+MP_NEVER_INLINE inline std::string join_text(std::initializer_list<std::string_view> pieces) {
+    std::string text;
+    append_text(text, pieces);
+    return text;
+}
+
+/// Throws an Error with a message of these pieces.
+template <class Error>
+[[noreturn]] MP_NEVER_INLINE void throw_joined(std::initializer_list<std::string_view> pieces) {
+    throw_error(Error(join_text(pieces)));
+}
+
+/// The type as which a number is printed, so that a program has one function for all integers of a sign.
 template <class Value>
-std::string error_text(const Value& value) {
+using printed_as =
+    std::conditional_t<!std::is_integral_v<Value> || std::is_same_v<Value, bool>, Value,
+                       std::conditional_t<std::is_signed_v<Value>, long long, unsigned long long>>;
+
+template <class Value>
+MP_NEVER_INLINE std::string printed_number(Value value) {
     if constexpr (std::is_same_v<Value, bool>) {
         return value ? "true" : "false";
-    } else if constexpr (std::is_arithmetic_v<Value>) {
+    } else if constexpr (std::is_same_v<Value, long long>) {
+        const auto bits = static_cast<unsigned long long>(value);
+        return value < 0 ? join_text({"-", printed_number(0 - bits)}) : printed_number(bits);
+    } else {
         char buffer[64];
         const std::to_chars_result end = std::to_chars(buffer, buffer + sizeof buffer, value);
         return {buffer, end.ptr};
-    } else {
-        std::string text(1, '\'');
-        text.append(std::string_view(value));
-        return text.append(1, '\'');
     }
+}
+
+/// Text of a value in an error message; floating-point values in the shortest form that reads back the same.
+template <class Value>
+    requires std::is_arithmetic_v<Value>
+std::string error_text(Value value) {
+    return printed_number<printed_as<Value>>(value);
+}
+inline std::string error_text(std::string_view value) {
+    return join_text({"'", value, "'"});
+}
+
+template <class Value>
+[[noreturn]] MP_NEVER_INLINE void throw_value(std::string_view function, std::string_view argument,
+                                              std::string_view expected, Value value) {
+    throw_joined<argument_error>({function, ": ", argument, " is ", error_text(value), "; it ", expected});
 }
 
 /// Throws argument_error: "<function>: <argument> is <value>; it <expected>".
 template <class Value>
-[[noreturn]] void throw_argument(std::string_view function, std::string_view argument, const Value& value,
+    requires std::is_arithmetic_v<Value>
+[[noreturn]] void throw_argument(std::string_view function, std::string_view argument, Value value,
                                  std::string_view expected) {
-    std::string message(function);
-    message.append(": ").append(argument).append(" is ").append(error_text(value));
-    message.append("; it ").append(expected);
-    throw_error(argument_error(message));
+    throw_value<printed_as<Value>>(function, argument, expected, value);
+}
+[[noreturn]] inline void throw_argument(std::string_view function, std::string_view argument,
+                                        std::string_view value, std::string_view expected) {
+    throw_value(function, argument, expected, value);
 }
 
 }}  // namespace detail

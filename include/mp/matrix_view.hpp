@@ -127,9 +127,8 @@ inline void check_viewed_size(storage_order order, std::size_t size, std::ptrdif
     if (lines < 0) throw_argument(function, row_major ? "rows" : "columns", lines, "must not be negative");
     if (length < 0) throw_argument(function, length_name, length, "must not be negative");
     if (leading_dimension < length) {
-        throw_argument(
-            function, "leading_dimension", leading_dimension,
-            std::string("must be at least ").append(length_name).append(", which is ") + error_text(length));
+        throw_argument(function, "leading_dimension", leading_dimension,
+                       join_text({"must be at least ", length_name, ", which is ", error_text(length)}));
     }
     const bool empty = lines == 0 || length == 0;
     // size = whole * leading_dimension + rest: no product, which might overflow.
@@ -140,13 +139,12 @@ inline void check_viewed_size(storage_order order, std::size_t size, std::ptrdif
                                 : size >= static_cast<std::size_t>(length) &&
                                       (size - static_cast<std::size_t>(length)) / step >= count - 1;
     if (!fits) {
-        std::string expected =
-            exactly ? "must be that of a matrix of " : "must be at least that of a matrix of ";
-        expected.append(error_text(row_major ? lines : length))
-            .append(" x ")
-            .append(error_text(row_major ? length : lines));
-        if (!exactly) expected.append(" with a leading dimension of ").append(error_text(leading_dimension));
-        throw_argument(function, "the size of the array", size, expected);
+        throw_argument(
+            function, "the size of the array", size,
+            join_text({exactly ? "must be that" : "must be at least that", " of a matrix of ",
+                       error_text(row_major ? lines : length), " x ", error_text(row_major ? length : lines),
+                       exactly ? "" : " with a leading dimension of ",
+                       exactly ? "" : error_text(leading_dimension)}));
     }
 }
 

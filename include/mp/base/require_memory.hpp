@@ -7,7 +7,6 @@
 #include <mp/error.hpp>
 
 #include <cstddef>
-#include <string>
 #include <string_view>
 
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
@@ -16,8 +15,8 @@ namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 inline void require_memory(std::string_view function, std::string_view argument, const void* data,
                            std::size_t size) {
     if (data != nullptr || size == 0) return;
-    throw_error(argument_error(std::string(function) + ": " + std::string(argument) +
-                               " is null; it must point to memory, for the size is " + error_text(size)));
+    throw_joined<argument_error>(
+        {function, ": ", argument, " is null; it must point to memory, for the size is ", error_text(size)});
 }
 
 }}  // namespace mp::detail

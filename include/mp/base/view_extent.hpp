@@ -9,7 +9,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <string>
 #include <string_view>
 
 namespace mp::detail { inline namespace MP_CORE_NAMESPACE {
@@ -54,13 +53,15 @@ view_extent extent_of(matrix_view<Value> view) {
 
 /// Checks one view by itself: sizes, leading dimension, and data where there is something to point to.
 inline void check_view(std::string_view function, std::string_view name, const view_extent& view) {
-    const auto member = [&](std::string_view of) { return std::string(name).append(of); };
-    if (view.rows < 0) throw_argument(function, member(".rows"), view.rows, "must not be negative");
-    if (view.columns < 0) throw_argument(function, member(".columns"), view.columns, "must not be negative");
+    const auto refuse = [&](std::string_view member, std::ptrdiff_t value, std::string_view expected) {
+        throw_argument(function, join_text({name, member}), value, expected);
+    };
+    if (view.rows < 0) refuse(".rows", view.rows, "must not be negative");
+    if (view.columns < 0) refuse(".columns", view.columns, "must not be negative");
     if (view.leading_dimension < view.vector_length()) {
-        throw_argument(function, member(".leading_dimension"), view.leading_dimension,
-                       "must be at least " + member(view.row_major ? ".columns" : ".rows") + ", which is " +
-                           error_text(view.vector_length()));
+        refuse(".leading_dimension", view.leading_dimension,
+               join_text({"must be at least ", name, view.row_major ? ".columns" : ".rows", ", which is ",
+                          error_text(view.vector_length())}));
     }
     if (view.empty()) return;
     // (lines - 1) * leading_dimension + length elements must have a size that ptrdiff_t holds. The division
@@ -72,23 +73,21 @@ inline void check_view(std::string_view function, std::string_view name, const v
         if (view.leading_dimension > most ||
             (view.vector_count() > 1 &&
              view.leading_dimension > (most - view.vector_length()) / (view.vector_count() - 1))) {
-            throw_argument(function, member(".leading_dimension"), view.leading_dimension,
-                           "must be small enough for the matrix to fit in memory");
+            refuse(".leading_dimension", view.leading_dimension,
+                   "must be small enough for the matrix to fit in memory");
         }
     }
     if (view.address == 0) {
-        throw_error(argument_error(std::string(function) + ": " + member(".data") +
-                                   " is null; it must point to a matrix of " + error_text(view.rows) + " x " +
-                                   error_text(view.columns) + " elements"));
+        throw_joined<argument_error>({function, ": ", name, ".data is null; it must point to a matrix of ",
+                                      error_text(view.rows), " x ", error_text(view.columns), " elements"});
     }
 }
 
 inline void check_equal_sizes(std::string_view function, std::string_view name, std::ptrdiff_t size,
                               std::string_view other_name, std::ptrdiff_t other_size) {
     if (size != other_size) {
-        std::string expected = "must equal ";
-        expected.append(other_name).append(", which is ").append(error_text(other_size));
-        throw_argument(function, name, size, expected);
+        throw_argument(function, name, size,
+                       join_text({"must equal ", other_name, ", which is ", error_text(other_size)}));
     }
 }
 

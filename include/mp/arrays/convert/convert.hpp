@@ -13,15 +13,20 @@
 #include <mp/numbers/simd/processor.hpp>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <span>
 
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
-/// Throws unless the arrays are not null while not empty, and do not overlap.
-template <class From, class To>
-void check_memory(std::string_view function, std::span<From> from, std::span<To> to) {
+/// Throws unless the arrays have the same size, are not null while not empty, and do not overlap.
+inline void check_memory(std::string_view function, std::size_t from_size, std::span<const std::byte> from,
+                         std::size_t to_size, std::span<const std::byte> to) {
+    if (from_size != to_size) {
+        throw_argument(function, "to.size()", to_size,
+                       join_text({"must equal from.size(), which is ", error_text(from_size)}));
+    }
     if (!from.empty() && from.data() == nullptr)
         throw_argument(function, "from.data()", "null", "must point to from.size() elements");
     if (!to.empty() && to.data() == nullptr)
@@ -33,14 +38,9 @@ void check_memory(std::string_view function, std::span<From> from, std::span<To>
     }
 }
 
-/// As check_memory(), and unless they have the same size.
 template <class From, class To>
 void check_arrays(std::string_view function, std::span<From> from, std::span<To> to) {
-    if (from.size() != to.size()) {
-        throw_argument(function, "to.size()", to.size(),
-                       "must equal from.size(), which is " + std::to_string(from.size()));
-    }
-    check_memory(function, from, to);
+    check_memory(function, from.size(), std::as_bytes(from), to.size(), std::as_bytes(to));
 }
 
 /// Bytes of source and target together from which on the target is written around the caches: a share of the

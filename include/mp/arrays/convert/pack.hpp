@@ -81,17 +81,6 @@ void for_packed_parts(cpu exec, packed_span<T> view, Function f) {
     });
 }
 
-/// Throws unless the arrays have the same size, are not null while not empty, and do not overlap.
-template <class From, class To>
-void check_packed(std::string_view function, std::size_t from_size, std::span<From> from_bytes,
-                  std::size_t to_size, std::span<To> to_bytes) {
-    if (from_size != to_size) {
-        throw_argument(function, "to.size()", to_size,
-                       "must equal from.size(), which is " + std::to_string(from_size));
-    }
-    check_memory(function, from_bytes, to_bytes);
-}
-
 }}  // namespace mp::detail
 
 namespace mp { inline namespace MP_ISA_NAMESPACE {
@@ -112,7 +101,7 @@ void pack(cpu exec, const Source& from, packed_span<To> to, projection p = {}) {
     static_assert(!std::is_const_v<To>, "mp::pack writes its target, so it must not be const");
     const std::span source = detail::as_span(from);
     detail::check_threads("mp::pack", exec);
-    detail::check_packed("mp::pack", source.size(), std::as_bytes(source), to.size(), to.bytes());
+    detail::check_memory("mp::pack", source.size(), std::as_bytes(source), to.size(), to.bytes());
     using from_type = std::remove_cv_t<detail::contiguous_element<const Source>>;
     const instruction_set isa = detail::isa_of("mp::pack", exec);
     detail::for_packed_parts(exec, to, [&](std::size_t begin, std::size_t end) {
@@ -147,8 +136,7 @@ template <packable From, detail::writable_number_range Target>
 void unpack(cpu exec, packed_span<From> from, Target&& to, projection p = {}) {
     const std::span target = detail::as_span(to);
     detail::check_threads("mp::unpack", exec);
-    detail::check_packed("mp::unpack", from.size(), from.bytes(), target.size(),
-                         std::as_writable_bytes(target));
+    detail::check_memory("mp::unpack", from.size(), from.bytes(), target.size(), std::as_bytes(target));
     using number = std::remove_const_t<From>;
     using to_type = detail::contiguous_element<Target>;
     const instruction_set isa = detail::isa_of("mp::unpack", exec);

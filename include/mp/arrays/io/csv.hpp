@@ -73,8 +73,7 @@ public:
     void read_header() {
         kept_ = most_columns;
         if (!read_line())
-            throw_error(
-                argument_error(std::string(function_) + ": line 1 is missing; it must name the columns"));
+            throw_joined<argument_error>({function_, ": line 1 is missing; it must name the columns"});
         if (cell_count_ > most_columns) {
             throw_argument(function_, "the number of cells in line 1", cell_count_,
                            "must be that of the columns, at most " + error_text(most_columns));
@@ -133,8 +132,8 @@ private:
     };
 
     [[noreturn]] void malformed(std::string_view what) const {
-        throw_error(argument_error(std::string(function_) + ": line " + error_text(line_) + ", column " +
-                                   error_text(cell_count_ + 1) + " " + std::string(what)));
+        throw_joined<argument_error>(
+            {function_, ": line ", error_text(line_), ", column ", error_text(cell_count_ + 1), " ", what});
     }
 
     /// Splits one line into cells_.

@@ -168,7 +168,7 @@ private:
     [[noreturn]] void fail(int error) const { throw_file(path_, "cannot be written", error); }
     void require_open() const {
         if (file_ != nullptr) return;
-        throw_error(state_error(path_ + ": nothing can be written after commit()"));
+        throw_joined<state_error>({path_, ": nothing can be written after commit()"});
     }
 
     static std::string part_name(const std::string& target, std::uint64_t token) {

@@ -137,8 +137,8 @@ public:
         require_open("mp::safetensors_writer::commit");
         for (const auto& [name, it] : progress_) {
             if (it.next != it.end) {
-                detail::throw_error(state_error("mp::safetensors_writer::commit: '" + name + "' lacks " +
-                                                detail::error_text(it.end - it.next) + " bytes"));
+                detail::throw_joined<state_error>({"mp::safetensors_writer::commit: '", name, "' lacks ",
+                                                   detail::error_text(it.end - it.next), " bytes"});
             }
         }
         committed_ = true;
@@ -148,7 +148,7 @@ public:
 private:
     void require_open(std::string_view function) const {
         if (!committed_) return;
-        detail::throw_error(state_error(std::string(function) + ": commit() has been called"));
+        detail::throw_joined<state_error>({function, ": commit() has been called"});
     }
 
     struct progress {

@@ -57,8 +57,8 @@ public:
     /// Throws where work that waits for the device is asked for while it is captured, as CUDA refuses it.
     static void refuse_wait(const launch_recorder* recorder, std::string_view what) {
         if (recorder == nullptr || !recorder->recording()) return;
-        mp::detail::throw_error(
-            state_error(std::string(what) + ": the simulated GPU is being captured, and this waits for it"));
+        mp::detail::throw_joined<state_error>(
+            {what, ": the simulated GPU is being captured, and this waits for it"});
     }
 
 private:

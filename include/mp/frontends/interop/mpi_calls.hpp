@@ -63,10 +63,9 @@ namespace detail {
 inline void require_mpi(std::string_view function) {
     int flag = 0;
     check_mpi(MPI_Initialized(&flag), "MPI_Initialized");
-    if (flag == 0)
-        throw_error(state_error(std::string(function) + ": call MPI_Init or MPI_Init_thread before"));
+    if (flag == 0) throw_joined<state_error>({function, ": call MPI_Init or MPI_Init_thread before"});
     check_mpi(MPI_Finalized(&flag), "MPI_Finalized");
-    if (flag != 0) throw_error(state_error(std::string(function) + ": MPI_Finalize has been called"));
+    if (flag != 0) throw_joined<state_error>({function, ": MPI_Finalize has been called"});
 }
 
 /// As require_mpi(), and unless this thread may call MPI.
@@ -77,9 +76,10 @@ inline void require_mpi_thread(std::string_view function) {
     check_mpi(MPI_Query_thread(&level), "MPI_Query_thread");
     check_mpi(MPI_Is_thread_main(&in_main_thread), "MPI_Is_thread_main");
     if (in_main_thread == 0 && level < MPI_THREAD_SERIALIZED) {
-        throw_error(state_error(std::string(function) +
-                                ": called by another thread than the one that initialised MPI, which needs "
-                                "MPI_Init_thread with MPI_THREAD_SERIALIZED"));
+        throw_joined<state_error>(
+            {function,
+             ": called by another thread than the one that initialised MPI, which needs "
+             "MPI_Init_thread with MPI_THREAD_SERIALIZED"});
     }
 }
 
@@ -129,16 +129,15 @@ public:
         }
         require_mpi(name);
         if (communicator == MPI_COMM_NULL) {
-            throw_error(
-                argument_error(std::string(name) + ": communicator is MPI_COMM_NULL; it must have ranks"));
+            throw_joined<argument_error>({name, ": communicator is MPI_COMM_NULL; it must have ranks"});
         }
         const mpi_errors_returned returned;
         int between_groups = 0;
         check_mpi(MPI_Comm_test_inter(communicator, &between_groups), "MPI_Comm_test_inter");
         if (between_groups != 0) {
-            throw_error(argument_error(std::string(name) +
-                                       ": communicator joins two groups; it must be an "
-                                       "intracommunicator, as MPI_Intercomm_merge makes"));
+            throw_joined<argument_error>({name,
+                                          ": communicator joins two groups; it must be an "
+                                          "intracommunicator, as MPI_Intercomm_merge makes"});
         }
         check_mpi(MPI_Comm_rank(communicator, &rank_), "MPI_Comm_rank");
         check_mpi(MPI_Comm_size(communicator, &size_), "MPI_Comm_size");
@@ -189,10 +188,9 @@ public:
                   "MPI_Comm_get_attr");
         const std::size_t tags = known != 0 ? static_cast<std::size_t>(*largest_tag) : 32767;
         if (2 * orders_of(channels_ + 1) > tags) {
-            throw_error(state_error(std::string(name_) + "::open_channel: there are " +
-                                    std::to_string(channels_) +
-                                    " channels, and this MPI has no tags for another one; make another "
-                                    "communicator"));
+            throw_joined<state_error>({name_, "::open_channel: there are ", std::to_string(channels_),
+                                       " channels, and this MPI has no tags for another one; make another "
+                                       "communicator"});
         }
         numbers_.resize(orders_of(channels_ + 1));
         return ++channels_;
@@ -345,10 +343,10 @@ private:
     call& begin(std::string_view function, collective kind, int channel, std::size_t bytes,
                 std::span<const std::size_t> cuts, int root, std::span<const std::uint64_t> values) {
         if (broken_) {
-            throw_error(
-                state_error(std::string(function) +
-                            ": a call before this one has failed on the way, so the ranks no longer agree; "
-                            "save what can be saved and end by MPI_Abort"));
+            throw_joined<state_error>(
+                {function,
+                 ": a call before this one has failed on the way, so the ranks no longer agree; "
+                 "save what can be saved and end by MPI_Abort"});
         }
         if (channel < 0 || channel > channels_) {
             throw_argument(function, "channel", channel, "must be 0 or what open_channel() has returned");
@@ -475,10 +473,10 @@ private:
             const head& other = it.theirs[index(r)];
             if (r == rank_ || other.same(it.mine)) continue;
             broken_ = true;
-            throw_error(rank_error(
-                std::string(name_) + ": rank " + std::to_string(r) + " makes " + other.text(it.channel) +
-                ", where this rank makes " + it.mine.text(it.channel) +
-                (other.cuts == it.mine.cuts ? "" : ", with other cuts or another largest message")));
+            throw_joined<rank_error>(
+                {name_, ": rank ", std::to_string(r), " makes ", other.text(it.channel),
+                 ", where this rank makes ", it.mine.text(it.channel),
+                 other.cuts == it.mine.cuts ? "" : ", with other cuts or another largest message"});
         }
     }
     bool all_done(std::vector<MPI_Request>& requests) {
@@ -519,8 +517,8 @@ private:
     /// \throws state_error  it has ended, or is another communicator's
     [[nodiscard]] call& require_open(std::string_view function, const request& started) const {
         if (!is_open(started)) {
-            throw_error(state_error(std::string(function) +
-                                    ": the request is of a call that has ended, or of another communicator"));
+            throw_joined<state_error>(
+                {function, ": the request is of a call that has ended, or of another communicator"});
         }
         return *calls_[started.call - 1];
     }

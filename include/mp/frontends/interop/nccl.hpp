@@ -165,10 +165,10 @@ private:
 
     void reduce(std::string_view function, std::span<std::uint64_t> values, ncclRedOp_t operation) {
         if (under_way_) {
-            detail::throw_error(
-                state_error(std::string(function) +
-                            ": a call before this one has failed on the way, so the ranks no longer agree; "
-                            "save what can be saved and end by ncclCommAbort"));
+            detail::throw_joined<state_error>(
+                {function,
+                 ": a call before this one has failed on the way, so the ranks no longer agree; "
+                 "save what can be saved and end by ncclCommAbort"});
         }
         while (!values.empty()) {
             const std::span<std::uint64_t> chunk = values.first((std::min)(values.size(), memory_.size()));
@@ -234,9 +234,8 @@ static_assert(offsetof(device_gradient_report, excess) == offsetof(device_gradie
 /// \throws nccl_error  the reduction was refused. What fails later shows in ncclCommGetAsyncError
 inline void reduce_report(cuda_stream exec, ncclComm_t communicator, device_gradient_report* report) {
     if (communicator == nullptr || report == nullptr) {
-        detail::throw_error(argument_error(std::string("mp::reduce_report: ") +
-                                           (communicator == nullptr ? "communicator" : "report") +
-                                           " is null"));
+        detail::throw_joined<argument_error>(
+            {"mp::reduce_report: ", (communicator == nullptr ? "communicator" : "report"), " is null"});
     }
     unsigned long long* const added = &report->checked;
     unsigned long long* const largest = &report->largest_bits;

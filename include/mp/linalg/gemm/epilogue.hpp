@@ -114,9 +114,9 @@ inline void check_epilogue_size(std::string_view name, std::size_t size, bias_ax
                                 std::ptrdiff_t columns) {
     const std::ptrdiff_t expected = axis == bias_axis::column ? columns : rows;
     if (static_cast<std::ptrdiff_t>(size) != expected) {
-        const std::string side = axis == bias_axis::column ? "c.columns" : "c.rows";
-        throw_argument("mp::gemm", std::string(name) + ".size()", size,
-                       "must equal " + side + ", which is " + error_text(expected));
+        throw_argument("mp::gemm", join_text({name, ".size()"}), size,
+                       join_text({"must equal ", axis == bias_axis::column ? "c.columns" : "c.rows",
+                                  ", which is ", error_text(expected)}));
     }
 }
 

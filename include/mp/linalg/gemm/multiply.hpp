@@ -150,8 +150,8 @@ inline void check_packed_product(std::string_view function, const product_call& 
     check_equal_sizes(function, "c.columns", call.c.columns, "b.columns()", call.b.columns);
     check_no_overlap(function, call.c, "a", call.a);
     if (!call.is_current) {
-        throw_error(state_error(std::string(function) +
-                                ": the matrix that b was packed of has been written since; pack it again"));
+        throw_joined<state_error>(
+            {function, ": the matrix that b was packed of has been written since; pack it again"});
     }
 }
 

@@ -8,7 +8,6 @@
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
-#include <string>
 #include <string_view>
 
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
@@ -49,9 +48,12 @@ inline void check_no_overlap(std::string_view function, const view_extent& c, st
     if (!views_overlap(c, input)) return;
     char digits[2 * sizeof(std::uintptr_t)];
     const std::to_chars_result end = std::to_chars(digits, digits + sizeof digits, c.address, 16);
-    throw_error(argument_error(std::string(function) + ": c.data is 0x" + std::string(digits, end.ptr) +
-                               "; it must not make c overlap " + std::string(input_name) +
-                               ", which is read while c is written"));
+    throw_joined<argument_error>({function,
+                                  ": c.data is 0x",
+                                  {digits, end.ptr},
+                                  "; it must not make c overlap ",
+                                  input_name,
+                                  ", which is read while c is written"});
 }
 
 /// An operand with the name that messages call it by.
@@ -64,11 +66,9 @@ struct named_operand {
 inline void check_separate(std::string_view function, const named_operand& written,
                            const named_operand& other) {
     if (!views_overlap(written.extent, other.extent)) return;
-    std::string message(function);
-    message.append(": ").append(written.name).append(" overlaps ").append(other.name);
-    message.append("; they must not share elements, because ").append(written.name);
-    message.append(" is written while ").append(other.name).append(" is in use");
-    throw_error(argument_error(message));
+    throw_joined<argument_error>({function, ": ", written.name, " overlaps ", other.name,
+                                  "; they must not share elements, because ", written.name,
+                                  " is written while ", other.name, " is in use"});
 }
 
 /// Whether two views have the same elements in the same places.

@@ -19,8 +19,8 @@ namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 /// Throws argument_error where d shares elements with what is read while it is written.
 inline void check_result_apart(std::string_view name, const view_extent& input, const view_extent& d) {
     if (!views_overlap(d, input)) return;
-    throw_error(argument_error("mp::mma: d.data makes d overlap " + std::string(name) +
-                               "; it must not, since that is read while d is written"));
+    throw_joined<argument_error>(
+        {"mp::mma: d.data makes d overlap ", name, "; it must not, since that is read while d is written"});
 }
 
 }}  // namespace mp::detail

@@ -3,6 +3,7 @@
 /// The decision of a region about a call: the category of the op, and the rule that gives it.
 #pragma once
 
+#include <mp/error.hpp>
 #include <mp/nn/autocast/name_pattern.hpp>
 #include <mp/nn/autocast/op_names.hpp>
 #include <mp/nn/autocast/policy.hpp>
@@ -106,15 +107,13 @@ inline std::string rule_text(autocast::decided_by by, std::string_view list, con
                              const autocast::region_rule* scope) {
     std::string text(name_of(by));
     if (scope != nullptr) {
-        text.append(" for '").append(scope->op).append("'");
-        if (!scope->layer.empty()) text.append(" in layers '").append(scope->layer).append("'");
+        append_text(text, {" for '", scope->op, "'"});
+        if (!scope->layer.empty()) append_text(text, {" in layers '", scope->layer, "'"});
     }
-    if (!list.empty()) text.append(" ").append(list);
+    if (!list.empty()) append_text(text, {" ", list});
     if (rule != nullptr) {
-        text.append(", as '").append(rule->op).append("'");
-        if (!rule->parameter.empty()) {
-            text.append(" with ").append(rule->parameter).append(" = ").append(rule->value);
-        }
+        append_text(text, {", as '", rule->op, "'"});
+        if (!rule->parameter.empty()) append_text(text, {" with ", rule->parameter, " = ", rule->value});
     }
     return text;
 }

@@ -29,22 +29,20 @@ using plan_table = std::array<std::array<plan_entry, casting_categories>, 3>;
 
 [[noreturn]] inline void throw_banned(std::string_view op, std::string_view reason,
                                       const region_decision& decision) {
-    std::string message("mp::autocast::dispatch: op '");
-    message.append(op).append("' is banned in an autocast region of precision ");
-    message.append(name_of(decision.active)).append(": ");
     const bool by_rule = decision.rule != nullptr && !decision.rule->reason.empty();
-    message.append(by_rule ? std::string_view(decision.rule->reason) : reason);
-    if (decision.by != autocast::decided_by::op) message.append(" (").append(rule_text(decision)).append(")");
-    throw_error(state_error(message));
+    const bool by_op = decision.by == autocast::decided_by::op;
+    throw_joined<state_error>({"mp::autocast::dispatch: op '", op,
+                               "' is banned in an autocast region of precision ", name_of(decision.active),
+                               ": ", by_rule ? decision.rule->reason : reason, by_op ? "" : " (",
+                               by_op ? "" : rule_text(decision), by_op ? "" : ")"});
 }
 
 /// A promotion with a third floating-point format among the arguments.
 [[noreturn]] inline void throw_third_type(std::string_view op, std::string_view third, precision active) {
-    std::string message("mp::autocast::dispatch: op '");
-    message.append(op).append("' promotes its arguments to one type, and one of them is ").append(third);
-    message.append("; it must be float or ").append(active == precision::fp16 ? "half" : "bfloat16");
-    message.append(", or the op in the category promote_widest");
-    throw_error(argument_error(message));
+    throw_joined<argument_error>({"mp::autocast::dispatch: op '", op,
+                                  "' promotes its arguments to one type, and one of them is ", third,
+                                  "; it must be float or ", active == precision::fp16 ? "half" : "bfloat16",
+                                  ", or the op in the category promote_widest"});
 }
 
 /// The entry for what was decided. Throws where that is a ban, or a promotion that is refused.

@@ -180,11 +180,11 @@ private:
             const staging_buffer<Target> again(size);
             cast_elements<Quantised>(exec, argument, std::span<Target>(again.data(), size));
             if (std::memcmp(again.data(), cast_, size * sizeof(Target)) == 0) return;
-            throw_error(state_error(
-                "mp::autocast: an array of " + error_text(size) + " elements of type " +
-                std::string(autocast::type_name<typename traits::element>()) +
-                " that was passed as cached() has been written since it was cast, and changed() of its "
-                "buffer_version was not called (weights_changed() of an mp::parameter_store calls it)"));
+            throw_joined<state_error>(
+                {"mp::autocast: an array of ", error_text(size), " elements of type ",
+                 autocast::type_name<typename traits::element>(),
+                 " that was passed as cached() has been written since it was cast, and changed() of its "
+                 "buffer_version was not called (weights_changed() of an mp::parameter_store calls it)"});
         }
     }
 

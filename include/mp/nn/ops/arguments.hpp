@@ -184,9 +184,9 @@ inline void check_shape(std::string_view function, const named_operand& operand,
                         std::string_view rows_name, std::ptrdiff_t columns, std::string_view columns_name) {
     check_operand(function, operand);
     if (operand.extent.rows == rows && operand.extent.columns == columns) return;  // and no text is made
-    const std::string name(operand.name);
-    check_equal_sizes(function, name + ".rows", operand.extent.rows, rows_name, rows);
-    check_equal_sizes(function, name + ".columns", operand.extent.columns, columns_name, columns);
+    const std::string_view name = operand.name;
+    check_equal_sizes(function, join_text({name, ".rows"}), operand.extent.rows, rows_name, rows);
+    check_equal_sizes(function, join_text({name, ".columns"}), operand.extent.columns, columns_name, columns);
 }
 
 /// Throws unless `operand`, an array, has this size.
@@ -194,7 +194,7 @@ inline void check_size(std::string_view function, const named_operand& operand, 
                        std::string_view size_name) {
     check_operand(function, operand);
     if (operand.extent.columns == size) return;
-    check_equal_sizes(function, std::string(operand.name) + ".size()", operand.extent.columns, size_name,
+    check_equal_sizes(function, join_text({operand.name, ".size()"}), operand.extent.columns, size_name,
                       size);
 }
 

@@ -79,10 +79,10 @@ public:
     gradient_report unscale_gradients_from(std::span<const scaled_gradient<Value>> gradients) {
         constexpr std::string_view function = "mp::optimizer_base::unscale_gradients_from";
         if (unscaled_) {
-            detail::throw_error(
-                state_error(std::string(function) +
-                            ": the gradients are already unscaled; step, skip_step or zero_gradients starts "
-                            "the next round"));
+            detail::throw_joined<state_error>(
+                {function,
+                 ": the gradients are already unscaled; step, skip_step or zero_gradients starts "
+                 "the next round"});
         }
         if (gradients.size() != parameters_.size()) {
             detail::throw_argument(
@@ -273,9 +273,8 @@ protected:
     /// Checks the state and the argument of a fused step.
     void require_fused_step(std::string_view function, float inverse_scale) const {
         if (unscaled_) {
-            detail::throw_error(
-                state_error(std::string(function) +
-                            ": the gradients are already unscaled; call step() without an inverse scale"));
+            detail::throw_joined<state_error>(
+                {function, ": the gradients are already unscaled; call step() without an inverse scale"});
         }
         detail::require_inverse_scale(function, inverse_scale);
     }
@@ -329,10 +328,10 @@ private:
 
     void require_unscaled(std::string_view function) const {
         if (!unscaled_) {
-            detail::throw_error(
-                state_error(std::string(function) +
-                            ": the gradients have not been unscaled since the last step; call unscale of "
-                            "the loss scaler first (without loss scaling: unscale_gradients(1))"));
+            detail::throw_joined<state_error>(
+                {function,
+                 ": the gradients have not been unscaled since the last step; call unscale of "
+                 "the loss scaler first (without loss scaling: unscale_gradients(1))"});
         }
     }
 

@@ -206,8 +206,8 @@ public:
         constexpr std::string_view function = "mp::optimizer_base::set_states";
         const std::size_t count = parameters_.size();
         if (unscaled_) {
-            detail::throw_error(state_error(std::string(function) +
-                                            ": the gradients are unscaled; do it between iterations"));
+            detail::throw_joined<state_error>(
+                {function, ": the gradients are unscaled; do it between iterations"});
         }
         if (updates.size() != count) {
             detail::throw_argument(function, "updates.size()", updates.size(),

@@ -57,9 +57,9 @@ void require_lasting_weights(std::string_view function,
                              std::span<const parameter<Weight, Gradient>> parameters) {
     for (std::size_t i = 0; i < parameters.size(); ++i) {
         if (!parameters[i].version.is_temporary()) continue;
-        throw_error(
-            state_error(std::string(function) + ": " + parameter_text(i, parameters[i].name, "weights") +
-                        " are those of an mp::weight_average that is applied; let its scope end first"));
+        throw_joined<state_error>(
+            {function, ": ", parameter_text(i, parameters[i].name, "weights"),
+             " are those of an mp::weight_average that is applied; let its scope end first"});
     }
 }
 
@@ -101,11 +101,10 @@ void check_parameters(std::string_view function, const std::vector<parameter<Wei
         const memory& first = arrays[i - 1];
         const memory& second = arrays[i];
         if (second.begin < first.end) {
-            throw_error(argument_error(
-                std::string(function) + ": " +
-                parameter_text(first.index, parameters[first.index].name, first.member) + " and " +
-                parameter_text(second.index, parameters[second.index].name, second.member) +
-                " overlap; every array must have memory of its own"));
+            throw_joined<argument_error>(
+                {function, ": ", parameter_text(first.index, parameters[first.index].name, first.member),
+                 " and ", parameter_text(second.index, parameters[second.index].name, second.member),
+                 " overlap; every array must have memory of its own"});
         }
     }
 }

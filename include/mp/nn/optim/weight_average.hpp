@@ -132,9 +132,9 @@ public:
     template <class Visitor>
     void visit_state(Visitor& visitor) {
         if (is_applied_) {
-            detail::throw_error(
-                state_error(std::string(Visitor::loads ? "mp::load_checkpoint" : "mp::save_checkpoint") +
-                            ": the average is applied; save and load when its scope has ended"));
+            detail::throw_joined<state_error>(
+                {Visitor::loads ? "mp::load_checkpoint" : "mp::save_checkpoint",
+                 ": the average is applied; save and load when its scope has ended"});
         }
         visitor("values", values_);
         visitor("updates", updates_);

@@ -64,8 +64,8 @@ public:
     /// Throws state_error if an iteration is open and does not step.
     void require_step_allowed(std::string_view function) const {
         if (!watched_ || may_step_) return;
-        throw_error(state_error(std::string(function) +
-                                ": an mp::training_iteration of this optimizer is open; its finish() steps"));
+        throw_joined<state_error>(
+            {function, ": an mp::training_iteration of this optimizer is open; its finish() steps"});
     }
     /// Whether a gradient of another optimizer is, in part, one of these.
     [[nodiscard]] bool overlaps(const gradient_writes& other) const noexcept {

@@ -424,10 +424,10 @@ float join_branches(cpu exec, std::span<scaled_tensor<Values>> branches,
         least *= 0.5F;
     }
     if (!(common > 0.0F)) {
-        detail::throw_error(scale_error("mp::join_branches: no common scale of at least " +
-                                        detail::error_text(options.least_common_scale) +
-                                        " keeps the branches from overflowing; the largest gradient is " +
-                                        (finite ? detail::error_text(largest) : std::string("not finite"))));
+        detail::throw_joined<scale_error>({"mp::join_branches: no common scale of at least ",
+                                           detail::error_text(options.least_common_scale),
+                                           " keeps the branches from overflowing; the largest gradient is ",
+                                           finite ? detail::error_text(largest) : std::string("not finite")});
     }
     for (scaled_tensor<Values>& branch : branches) multiply_scale(exec, branch, common / branch.scale);
     return common;

@@ -230,13 +230,13 @@ public:
         if (record_.any_gradients()) {
             event.change = update_scale(policy_, next, event.seen);
             if (event.change.kind == scale_change_kind::failed) {
-                detail::throw_error(
-                    scale_error("mp::loss_scaler::update: the policy refuses to go on at scale " +
-                                detail::error_text(present_scale()) + ", with " +
-                                detail::error_text(event.seen.infinities) + " infinities and " +
-                                detail::error_text(event.seen.nans) +
-                                " NaNs in the gradients; look for what makes them, or set a scale with "
-                                "update(new_scale)"));
+                detail::throw_joined<scale_error>(
+                    {"mp::loss_scaler::update: the policy refuses to go on at scale ",
+                     detail::error_text(present_scale()), ", with ",
+                     detail::error_text(event.seen.infinities), " infinities and ",
+                     detail::error_text(event.seen.nans),
+                     " NaNs in the gradients; look for what makes them, or set a scale with "
+                     "update(new_scale)"});
             }
         } else {
             event.change = {present_scale(), present_scale(), scale_change_kind::no_gradients};
@@ -411,11 +411,11 @@ private:
     /// together, another one may have asked: a stage of a pipeline gets gradients that are scaled.
     void require_asked(const char* function) const {
         if (!enabled_ || has_been_asked_ || reducer_ || detail::same_value(present_scale(), 1.0F)) return;
-        detail::throw_error(state_error(std::string(function) + ": the scale is " +
-                                        detail::error_text(present_scale()) +
-                                        ", and nothing has asked for it; multiply the loss, or the gradient "
-                                        "that the backward pass begins with, by "
-                                        "scale(loss) or current_scale()"));
+        detail::throw_joined<state_error>(
+            {function, ": the scale is ", detail::error_text(present_scale()),
+             ", and nothing has asked for it; multiply the loss, or the gradient "
+             "that the backward pass begins with, by "
+             "scale(loss) or current_scale()"});
     }
 
     /// Unscales by `take_out_scale(inverse scale)`, with everything around it.
@@ -480,18 +480,18 @@ private:
 
     void require_no_scope(const char* function) const {
         if (!scope_open_) return;
-        detail::throw_error(
-            state_error(std::string(function) +
-                        ": a training_iteration of this scaler is open, and the scale must not change in it; "
-                        "its finish() calls update"));
+        detail::throw_joined<state_error>(
+            {function,
+             ": a training_iteration of this scaler is open, and the scale must not change in it; "
+             "its finish() calls update"});
     }
 
     void require_agreed(const char* function) const {
         if (record_.agreed()) return;
-        detail::throw_error(
-            state_error(std::string(function) +
-                        ": the reducer threw, so the ranks do not agree on this iteration; call "
-                        "abandon_iteration on all of them, and run the batch again or end"));
+        detail::throw_joined<state_error>(
+            {function,
+             ": the reducer threw, so the ranks do not agree on this iteration; call "
+             "abandon_iteration on all of them, and run the batch again or end"});
     }
 
     /// Throws rank_error unless all ranks are about to have this.

@@ -129,7 +129,7 @@ void require_same_scalers(std::string_view function, bool enabled, const Policy&
         differences.append(" on this rank, and from ").append(mine.text_of(least));
         differences.append(" to ").append(mine.text_of(most)).append(" on all");
     }
-    if (!differences.empty()) throw_error(rank_error(message + differences));
+    if (!differences.empty()) throw_joined<rank_error>({message, differences});
 }
 
 }}  // namespace mp::detail

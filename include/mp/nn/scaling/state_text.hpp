@@ -284,8 +284,8 @@ inline state_head read_state_head(state_line_reader& lines) {
 template <class Function>
 void validate_state_lines(std::size_t first, std::size_t last, Function&& function) {
     attempt<argument_error>(function, [&](const argument_error& refused) {
-        throw_error(argument_error("mp::load_state: lines " + error_text(first) + " to " + error_text(last) +
-                                   ": " + refused.what()));
+        throw_joined<argument_error>(
+            {"mp::load_state: lines ", error_text(first), " to ", error_text(last), ": ", refused.what()});
     });
 }
 

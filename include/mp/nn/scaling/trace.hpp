@@ -131,8 +131,8 @@ inline void validate_trace(std::span<const trace_step> trace) {
     for (std::size_t i = 0; i < trace.size(); ++i) {
         const std::string_view fault = detail::fault_of(trace[i]);
         if (!fault.empty())
-            detail::throw_error(argument_error("mp::validate_trace: step " + detail::error_text(i) + " " +
-                                               std::string(fault)));
+            detail::throw_joined<argument_error>(
+                {"mp::validate_trace: step ", detail::error_text(i), " ", fault});
     }
 }
 
@@ -189,7 +189,7 @@ inline void validate_trace(std::span<const trace_step> trace) {
         columns[index] = i;
     }
     if (columns[0] == absent)
-        detail::throw_error(argument_error(std::string(function) + ": line 1 must name a column largest"));
+        detail::throw_joined<argument_error>({function, ": line 1 must name a column largest"});
 
     std::vector<trace_step> trace;
     while (reader.next()) {

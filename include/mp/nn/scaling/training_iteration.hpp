@@ -239,8 +239,7 @@ private:
 
     void require_open(const char* function) const {
         if (!open_)
-            detail::throw_error(
-                state_error(std::string(function) + ": this iteration is finished; start a new one"));
+            detail::throw_joined<state_error>({function, ": this iteration is finished; start a new one"});
     }
 
     loss_scaler<Policy>& scaler_;

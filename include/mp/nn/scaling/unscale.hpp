@@ -127,9 +127,8 @@ bool check_unscale_arrays(std::string_view function, std::span<const Gradient> i
     constexpr bool is_float = std::same_as<Gradient, float>;
     const bool in_place = is_float && in_begin == out_begin;
     if (!in_place && in_begin < out_end && out_begin < in_end) {
-        throw_error(argument_error(std::string(function) +
-                                   ": unscaled overlaps gradients; it must be other memory" +
-                                   (is_float ? ", or the same from the first element on" : "")));
+        throw_joined<argument_error>({function, ": unscaled overlaps gradients; it must be other memory",
+                                      is_float ? ", or the same from the first element on" : ""});
     }
     return in_place;
 }

@@ -66,10 +66,10 @@ void require_same_on_ranks(std::string_view function, std::span<const std::uint6
     const std::vector<std::uint64_t> ranges = ranges_of_ranks(values, reducer);
     for (std::size_t i = 0; i < values.size(); ++i) {
         if (ranges[2 * i] == ranges[2 * i + 1]) continue;
-        throw_error(rank_error(std::string(function) + ": the ranks differ: " + describe(i) + " is " +
-                               error_text(values[i]) + " on this rank, and from " +
-                               error_text(ranges[2 * i]) + " to " + error_text(ranges[2 * i + 1]) +
-                               " on all"));
+        throw_joined<rank_error>({function, ": the ranks differ: ", describe(i), " is ",
+                                  error_text(values[i]), " on this rank, and from ",
+                                  error_text(ranges[2 * i]), " to ", error_text(ranges[2 * i + 1]),
+                                  " on all"});
     }
 }
 

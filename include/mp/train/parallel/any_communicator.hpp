@@ -200,9 +200,8 @@ private:
     /// \throws state_error  it has ended, or is another communicator's
     [[nodiscard]] std::size_t require_open(std::string_view function, const request& it) const {
         if (it.call > numbers_.size() || numbers_[it.call - 1] != it.number) {
-            detail::throw_error(
-                state_error(std::string(function) +
-                            ": the request is of a call that has ended, or of another communicator"));
+            detail::throw_joined<state_error>(
+                {function, ": the request is of a call that has ended, or of another communicator"});
         }
         return it.call - 1;
     }

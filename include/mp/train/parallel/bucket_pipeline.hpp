@@ -160,14 +160,13 @@ public:
                 changed = worst == 0 ? no_index : worst - 1;
             }
         }
-        if (!difference.empty()) throw_error(rank_error(std::string(function) + ": " + difference));
+        if (!difference.empty()) throw_joined<rank_error>({function, ": ", difference});
         if (late == 0) return require_unchanged(function, changed);
         const std::size_t i = static_cast<std::size_t>(late) - 1;
-        throw_error(state_error(
-            std::string(function) + ": the gradient of parameters[" + std::to_string(i) + "] ('" +
-            plan_.parameters[i].name +
-            "') was written once more than in the step before, when a rank had sent it already; abandon the "
-            "iteration"));
+        throw_joined<state_error>(
+            {function, ": the gradient of parameters[", std::to_string(i), "] ('", plan_.parameters[i].name,
+             "') was written once more than in the step before, when a rank had sent it already; abandon the "
+             "iteration"});
     }
 
     template <class Visitor>
@@ -299,9 +298,10 @@ private:
     }
     void require_unchanged(std::string_view function, std::size_t changed) const {
         if (changed == no_index) return;
-        throw_error(state_error(std::string(function) + ": the gradient of '" + first_of(changed).name +
-                                "', or one that is sent with it, was changed after it had been sent; change "
-                                "gradients after finish(), or by an op of the backward pass"));
+        throw_joined<state_error>(
+            {function, ": the gradient of '", first_of(changed).name,
+             "', or one that is sent with it, was changed after it had been sent; change "
+             "gradients after finish(), or by an op of the backward pass"});
     }
 
     void note_change(std::size_t b) {

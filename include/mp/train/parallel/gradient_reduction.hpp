@@ -168,9 +168,9 @@ public:
     void finish() {
         constexpr std::string_view function = "mp::gradient_reduction::finish";
         if (!begun_) {
-            detail::throw_error(state_error(
-                std::string(function) +
-                ": there is no pass to reduce; call backward(scale) before the last backward pass"));
+            detail::throw_joined<state_error>(
+                {function,
+                 ": there is no pass to reduce; call backward(scale) before the last backward pass"});
         }
         if (!alone()) {
             if (failure_) std::rethrow_exception(failure_);

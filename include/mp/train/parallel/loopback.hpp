@@ -144,8 +144,8 @@ private:
         if (!failure_.empty()) throw_error(rank_error(failure_));
         if (ended_ == no_rank)
             throw_error(rank_error("mp::run_loopback: there are no threads for all ranks"));
-        throw_error(
-            rank_error("mp::loopback: rank " + std::to_string(ended_) + " has ended with an exception"));
+        throw_joined<rank_error>(
+            {"mp::loopback: rank ", std::to_string(ended_), " has ended with an exception"});
     }
 
     static void take(int rank, loopback_call& call) {
@@ -288,9 +288,8 @@ private:
             return open.call == it.call && open.number == it.number;
         });
         if (found == open_.end()) {
-            detail::throw_error(
-                state_error(std::string(function) +
-                            ": the request is of a call that has ended, or of another communicator"));
+            detail::throw_joined<state_error>(
+                {function, ": the request is of a call that has ended, or of another communicator"});
         }
         return found;
     }

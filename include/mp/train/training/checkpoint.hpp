@@ -209,9 +209,9 @@ public:
         entries_.back().held = it.values.size();
         entries_.back().shared = it.shared;
         if (!shares_ && it.values.size() != it.of) {
-            throw_error(state_error("mp::save_checkpoint: " + quoted_excerpt(name) +
-                                    " is shared among ranks; save it by mp::save_checkpoint(ranks, path, "
-                                    "everything)"));
+            throw_joined<state_error>({"mp::save_checkpoint: ", quoted_excerpt(name),
+                                       " is shared among ranks; save it by mp::save_checkpoint(ranks, path, "
+                                       "everything)"});
         }
     }
     /// An array of a device: as its copy on the host.

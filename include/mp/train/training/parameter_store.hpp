@@ -57,9 +57,10 @@ struct parameter_memory {
 
     void require_built(std::string_view function) const {
         if (built) return;
-        throw_error(state_error(std::string(function) +
-                                ": there is no memory yet; call build() of the mp::parameter_store when all "
-                                "parameters have been added"));
+        throw_joined<state_error>(
+            {function,
+             ": there is no memory yet; call build() of the mp::parameter_store when all "
+             "parameters have been added"});
     }
 };
 
@@ -114,8 +115,8 @@ private:
     /// The memory, for a member function. Throws state_error if there is no parameter.
     [[nodiscard]] memory& of(std::string_view function) const {
         if (memory_ != nullptr) return *memory_;
-        detail::throw_error(state_error("mp::trained_tensor::" + std::string(function) +
-                                        ": there is no parameter; exists() says so"));
+        detail::throw_joined<state_error>(
+            {"mp::trained_tensor::", function, ": there is no parameter; exists() says so"});
     }
     template <class Value>
     matrix_view<Value> in(tensor<Value>& all) const {
@@ -266,10 +267,9 @@ public:
         at(function).require_built(function);
         for (const auto& it : memory_->entries) {
             if (it.version.is_temporary() && (Visitor::loads || detail::saves_run(visitor))) {
-                detail::throw_error(
-                    state_error(std::string(Visitor::loads ? "mp::load_checkpoint" : "mp::save_checkpoint") +
-                                ": the weights of '" + it.name +
-                                "' are temporary, such as while mp::weight_average::apply() is in effect"));
+                detail::throw_joined<state_error>(
+                    {Visitor::loads ? "mp::load_checkpoint" : "mp::save_checkpoint", ": the weights of '",
+                     it.name, "' are temporary, such as while mp::weight_average::apply() is in effect"});
             }
             const auto values = memory_->weights.values().subspan(it.offset, size_of(it));
             if (memory_->copies != nullptr) {
@@ -290,15 +290,15 @@ public:
 private:
     [[nodiscard]] memory& at(std::string_view function) const {
         if (memory_ != nullptr) return *memory_;
-        detail::throw_error(state_error(std::string(function) + ": the store was moved from"));
+        detail::throw_joined<state_error>({function, ": the store was moved from"});
     }
     void require_place(std::string_view function, bool device) const {
         at(function).require_built(function);
         if (device == (memory_->copies != nullptr)) return;
-        detail::throw_error(state_error(
-            std::string(function) +
-            (device ? ": the weights are in the memory of the host; build() them with this executor"
-                    : ": the weights are in device memory; call parameters(exec) for an optimizer there")));
+        detail::throw_joined<state_error>(
+            {function,
+             (device ? ": the weights are in the memory of the host; build() them with this executor"
+                     : ": the weights are in device memory; call parameters(exec) for an optimizer there")});
     }
     [[nodiscard]] std::vector<parameter_type> list() const {
         std::vector<parameter_type> result;
@@ -315,8 +315,8 @@ private:
     }
     void require_not_built(std::string_view function) const {
         if (at(function).built) {
-            detail::throw_error(
-                state_error(std::string(function) + ": build() has been called, and the memory is made"));
+            detail::throw_joined<state_error>(
+                {function, ": build() has been called, and the memory is made"});
         }
     }
     tensor_type add(std::string_view function, std::string name, std::ptrdiff_t rows, std::ptrdiff_t columns,

@@ -220,7 +220,7 @@ private:
 
     void require_idle(std::string_view function) const {
         if (!running_) return;
-        detail::throw_error(state_error(std::string(function) + ": called in a backward pass of this tape"));
+        detail::throw_joined<state_error>({function, ": called in a backward pass of this tape"});
     }
     void check_layer(const void* layer) const {
         require_idle("mp::tape::call");

@@ -68,10 +68,10 @@ private:
 
     void check(std::string_view function) const {
         if (arena_->step() == step_) return;
-        detail::throw_error(
-            state_error(std::string(function) +
-                        ": the step has ended; values of a tape are good until its backward() "
-                        "or clear()"));
+        detail::throw_joined<state_error>(
+            {function,
+             ": the step has ended; values of a tape are good until its backward() "
+             "or clear()"});
     }
 
     const detail::tape_arena* arena_;

@@ -295,8 +295,8 @@ private:
             cycle.append(" -> ").append(error_text(nodes_[path[i]].name));
             if (path[i] == at) break;
         }
-        throw_error(argument_error(std::string(graph_function) + ": nodes is a graph with the cycle " +
-                                   cycle + "; it must have loops only through inputs that say so"));
+        throw_joined<argument_error>({graph_function, ": nodes is a graph with the cycle ", cycle,
+                                      "; it must have loops only through inputs that say so"});
     }
 
     std::span<const autocast::graph_node> nodes_;
