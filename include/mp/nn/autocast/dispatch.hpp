@@ -11,7 +11,6 @@
 #include <array>
 #include <concepts>
 #include <cstddef>
-#include <string>
 #include <string_view>
 #include <type_traits>
 #include <utility>

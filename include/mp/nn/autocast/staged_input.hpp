@@ -16,7 +16,6 @@
 #include <cstring>
 #include <memory>
 #include <span>
-#include <string>
 #include <type_traits>
 
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {

@@ -19,7 +19,6 @@
 #include <mp/numbers/rules/rounded_doubles.hpp>
 
 #include <array>
-#include <cmath>
 #include <concepts>
 #include <span>
 #include <string_view>

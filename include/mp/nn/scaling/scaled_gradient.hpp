@@ -17,7 +17,6 @@
 #include <mp/nn/scaling/unscale.hpp>
 #include <mp/numbers/format/float_arithmetic.hpp>
 
-#include <cmath>
 #include <concepts>
 #include <cstddef>
 #include <span>
