@@ -21,6 +21,8 @@
 #include <mp/linalg/gemm/multiply.hpp>
 #include <mp/linalg/gemm/product.hpp>
 #include <mp/matrix_view.hpp>
+#include <mp/nn/autocast/decision.hpp>
+#include <mp/nn/autocast/region.hpp>
 #include <mp/numbers/format/basic_float.hpp>
 #include <mp/numbers/format/named_formats.hpp>
 #include <mp/numbers/rules/double_functions.hpp>
@@ -72,6 +74,10 @@ MP_FOR_EACH_SMALL_FORMAT(MP_DEFINE_FORMAT)
     MP_INSTANTIATE_CONVERSION(basic_float<formats::format>, float)
 MP_FOR_EACH_LARGE_FORMAT(MP_INSTANTIATE_CONVERSIONS)
 MP_FOR_EACH_SMALL_FORMAT(MP_INSTANTIATE_CONVERSIONS)
+MP_INSTANTIATE_CONVERSION(float, float)
+MP_INSTANTIATE_CONVERSION(double, double)
+MP_INSTANTIATE_CONVERSION(basic_float<formats::binary16>, basic_float<formats::binary16>)
+MP_INSTANTIATE_CONVERSION(basic_float<formats::bfloat16>, basic_float<formats::bfloat16>)
 MP_INSTANTIATE_CONVERSION(float, double)
 MP_INSTANTIATE_CONVERSION(double, float)
 MP_INSTANTIATE_CONVERSION(double, basic_float<formats::binary16>)

@@ -41,10 +41,9 @@ constexpr bool has_format_of(formats::list<Formats...>) {
 /// pairs of float, double, half and bfloat16.
 template <class From, class To>
 inline constexpr bool has_core_conversion =
-    !MP_CORE_BODIES && !std::same_as<From, To> &&
-    ((is_common_type<From> && is_common_type<To>) ||
-     (std::same_as<From, float> && has_format_of<To>(formats::all{})) ||
-     (std::same_as<To, float> && has_format_of<From>(formats::all{})));
+    !MP_CORE_BODIES && ((is_common_type<From> && is_common_type<To>) ||
+                        (std::same_as<From, float> && has_format_of<To>(formats::all{})) ||
+                        (std::same_as<To, float> && has_format_of<From>(formats::all{})));
 
 /// Rounds to nearest even, overflow as saturation::none, with the kernel of an instruction set, which must
 /// not be instruction_set::best (see isa_of). The arrays must not overlap.

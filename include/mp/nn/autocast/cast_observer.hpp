@@ -11,7 +11,7 @@
 #include <span>
 #include <string_view>
 
-namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_CORE_NAMESPACE {
 struct region_decision;
 }}
 

@@ -9,12 +9,14 @@
 #include <mp/nn/autocast/policy.hpp>
 #include <mp/nn/autocast/region.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
-namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_CORE_NAMESPACE {
 
 /// The decision of a region about an op.
 struct region_decision {
@@ -27,84 +29,96 @@ struct region_decision {
     const autocast::region_rule* scope = nullptr;
 
     /// Whether the op runs under a policy at all.
-    bool casts() const { return active != precision::off && selected; }
+    MP_ALWAYS_INLINE bool casts() const { return active != precision::off && selected; }
 };
 
-/// Whether `name` is one of the op's names, or of its forward op's.
-template <class Op>
-bool has_name(std::string_view name) {
-    return first_by_name<Op>([&](std::string_view own) { return own == name; });
-}
+/// Properties of an op that a decision depends on, with the overrides of a call.
+struct decided_op {
+    op_category category;
+    found_category overridden;
+    found_category registered;
+    /// Whether the name is one of the op's, or of its forward op's.
+    bool (*has_name)(std::string_view name);
+    std::span<const autocast::op_rule> (*rules)(const autocast::op_list& list);
+    /// The value of a parameter of the call; null where the op tells none.
+    std::string_view (*parameter)(const void* arguments, std::string_view name);
+};
 
-inline bool layer_matches(std::string_view pattern) {
+/// Decides about a call of an op on the device: overrides of the call, rules of regions from the inside out,
+/// registered_category, the region's list, the op's own category, in this order.
+MP_CORE_FUNCTION region_decision decide_call(const autocast_state& state, device_kind device,
+                                             const decided_op& op, const void* arguments);
+
+/// The deciding rule, as text.
+MP_CORE_FUNCTION std::string rule_text(autocast::decided_by by, std::string_view list,
+                                       const autocast::op_rule* rule, const autocast::region_rule* scope);
+
+#if MP_CORE_BODIES
+MP_CORE_FUNCTION bool layer_matches(std::string_view pattern) {
     return pattern.empty() || autocast::matches_pattern(pattern, autocast_layer_path());
 }
 
 /// The first rule of the region, and then of those around it, that fits; null where none does.
-template <class Op>
-const autocast::region_rule* find_scope_rule(const autocast_state* state, device_kind device) {
+MP_CORE_FUNCTION const autocast::region_rule* find_scope_rule(const autocast_state* state, device_kind device,
+                                                              const decided_op& op) {
     for (; state != nullptr; state = state->outer) {
         for (const autocast::region_rule& rule : state->rules) {
             if (rule.device && *rule.device != device) continue;
-            if ((rule.op == "*" || has_name<Op>(rule.op)) && layer_matches(rule.layer)) return &rule;
+            if ((rule.op == "*" || op.has_name(rule.op)) && layer_matches(rule.layer)) return &rule;
         }
     }
     return nullptr;
 }
 
 /// Whether the region casts in this op and layer at all.
-template <class Op>
-bool is_selected(const autocast_state& state) {
+MP_CORE_FUNCTION bool is_selected(const autocast_state& state, const decided_op& op) {
     const auto any = [](const std::vector<std::string>& names, auto fits) {
-        if (names.empty()) return true;
-        for (const std::string& name : names) {
-            if (fits(name)) return true;
-        }
-        return false;
+        return names.empty() || std::any_of(names.begin(), names.end(), fits);
     };
-    return any(state.only_ops, [](std::string_view name) { return has_name<Op>(name); }) &&
+    return any(state.only_ops, [&](std::string_view name) { return op.has_name(name); }) &&
            any(state.only_layers, [](std::string_view pattern) { return layer_matches(pattern); });
 }
 
-/// Decides about a call of Op on the device: overrides of the call, rules of regions from the inside out,
-/// registered_category, the region's list, the op's own category, in this order.
-template <class Op, device_kind Device, class... Overrides, class... Arguments>
-region_decision decide(const autocast_state& state, const Arguments&... arguments) {
+/// The rule whose condition holds for the arguments, else the one without a condition, else null.
+MP_CORE_FUNCTION const autocast::op_rule* matching_rule(std::span<const autocast::op_rule> rules,
+                                                        const decided_op& op, const void* arguments) {
+    for (const autocast::op_rule& rule : rules) {
+        if (op.parameter != nullptr && !rule.parameter.empty() &&
+            op.parameter(arguments, rule.parameter) == rule.value) {
+            return &rule;
+        }
+    }
+    return rules.empty() || !rules.front().parameter.empty() ? nullptr : &rules.front();
+}
+
+MP_CORE_FUNCTION region_decision decide_call(const autocast_state& state, device_kind device,
+                                             const decided_op& op, const void* arguments) {
     region_decision result;
-    result.active = state.precisions[static_cast<std::size_t>(Device)];
-    if (result.active == precision::off) {
-        result.category = Op::category;
-        return result;
-    }
-    result.selected = is_selected<Op>(state);
-    if constexpr (constexpr found_category overridden = find_override<Op, Overrides...>(); overridden.found) {
-        result.category = overridden.category;
+    result.category = op.category;
+    result.active = state.precisions[static_cast<std::size_t>(device)];
+    if (result.active == precision::off) return result;
+    result.selected = is_selected(state, op);
+    if (op.overridden.found) {
+        result.category = op.overridden.category;
         result.by = autocast::decided_by::call;
-        return result;
-    }
-    if (const autocast::region_rule* scope = find_scope_rule<Op>(&state, Device)) {
+    } else if (const autocast::region_rule* scope = find_scope_rule(&state, device, op)) {
         result.category = scope->category;
         result.by = autocast::decided_by::scope;
         result.scope = scope;
-        return result;
-    }
-    if constexpr (constexpr found_category registered = find_registration<Op, Device>(); registered.found) {
-        result.category = registered.category;
+    } else if (op.registered.found) {
+        result.category = op.registered.category;
         result.by = autocast::decided_by::registration;
     } else if (state.list != &autocast::own_categories) {
         result.list = state.list;
-        result.rule = matching_rule<Op>(rules_for<Op>(*state.list), arguments...);
+        result.rule = matching_rule(op.rules(*state.list), op, arguments);
         result.category = result.rule != nullptr ? result.rule->category : state.list->unlisted;
         result.by = result.rule != nullptr ? autocast::decided_by::list : autocast::decided_by::unlisted;
-    } else {
-        result.category = Op::category;
     }
     return result;
 }
 
-/// The deciding rule, as text.
-inline std::string rule_text(autocast::decided_by by, std::string_view list, const autocast::op_rule* rule,
-                             const autocast::region_rule* scope) {
+MP_CORE_FUNCTION std::string rule_text(autocast::decided_by by, std::string_view list,
+                                       const autocast::op_rule* rule, const autocast::region_rule* scope) {
     std::string text(name_of(by));
     if (scope != nullptr) {
         append_text(text, {" for '", scope->op, "'"});
@@ -118,9 +132,49 @@ inline std::string rule_text(autocast::decided_by by, std::string_view list, con
     return text;
 }
 
-inline std::string rule_text(const region_decision& decision) {
+MP_CORE_FUNCTION std::string rule_text(const region_decision& decision) {
     return rule_text(decision.by, decision.list == nullptr ? std::string_view() : decision.list->name,
                      decision.rule, decision.scope);
+}
+#else
+MP_CORE_FUNCTION std::string rule_text(const region_decision& decision);
+#endif
+
+}}  // namespace mp::detail
+
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
+
+template <class Op>
+constexpr bool has_name(std::string_view name) {
+    return first_by_name<Op>([&](std::string_view own) { return own == name; });
+}
+
+template <class Op, device_kind Device, class... Overrides>
+constexpr decided_op decided_op_of() {
+    return {Op::category,
+            find_override<Op, Overrides...>(),
+            find_registration<Op, Device>(),
+            &has_name<Op>,
+            [](const autocast::op_list& list) { return rules_for<Op>(list); },
+            nullptr};
+}
+
+/// Decides about a call of Op. Arguments are those that its parameters are read from, or none.
+template <class Op, device_kind Device, class... Overrides, class... Arguments>
+region_decision decide(const autocast_state& state, const Arguments&... arguments) {
+    static constexpr decided_op op = decided_op_of<Op, Device, Overrides...>();
+    if constexpr (tells_parameters<Op, Arguments...>) {
+        const auto parameter = [&](std::string_view name) -> std::string_view {
+            return Op::parameter(name, arguments...);
+        };
+        decided_op with_parameters = op;
+        with_parameters.parameter = [](const void* f, std::string_view name) {
+            return (*static_cast<const decltype(parameter)*>(f))(name);
+        };
+        return decide_call(state, Device, with_parameters, &parameter);
+    } else {
+        return decide_call(state, Device, op, nullptr);
+    }
 }
 
 /// The device of an op: that of its executor, its first argument, and the CPU where it has none.

@@ -108,21 +108,6 @@ concept tells_parameters = requires(const Arguments&... arguments) {
     { Op::parameter(std::string_view(), arguments...) } -> std::convertible_to<std::string_view>;
 };
 
-/// The rule whose condition holds for the arguments, else the one without a condition, else null.
-template <class Op, class... Arguments>
-constexpr const autocast::op_rule* matching_rule(std::span<const autocast::op_rule> rules,
-                                                 const Arguments&... arguments) {
-    if constexpr (tells_parameters<Op, Arguments...>) {
-        for (const autocast::op_rule& rule : rules) {
-            if (!rule.parameter.empty() &&
-                std::string_view(Op::parameter(rule.parameter, arguments...)) == rule.value) {
-                return &rule;
-            }
-        }
-    }
-    return rules.empty() || !rules.front().parameter.empty() ? nullptr : &rules.front();
-}
-
 /// The name of an argument of an op by its place; empty where the op does not say it.
 template <class Op>
 constexpr std::string_view argument_name(std::size_t index) {

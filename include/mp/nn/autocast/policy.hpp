@@ -77,6 +77,16 @@ constexpr std::string_view name_of(decided_by by) noexcept {
 
 }}  // namespace mp::autocast
 
+namespace mp::detail { inline namespace MP_CORE_NAMESPACE {
+
+/// A category that something gives to an op, if it does.
+struct found_category {
+    bool found = false;
+    op_category category{};
+};
+
+}}  // namespace mp::detail
+
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// A category, and why.
@@ -98,12 +108,6 @@ template <const autocast::op_list& List>
 struct list_of<autocast::use_list<List>> {
     static constexpr bool found = true;
     static constexpr const autocast::op_list* list = &List;
-};
-
-/// A category that something gives to an op, if it does.
-struct found_category {
-    bool found = false;
-    op_category category{};
 };
 
 /// Number of overrides for Op, and the category of the last one.

@@ -174,38 +174,7 @@ private:
 ///
 ///     const auto token = mp::capture_autocast();
 ///     std::thread worker([token] { mp::autocast_region region(token); forward(); });
-inline autocast_token capture_autocast() {
-    autocast_token token;
-    const detail::autocast_thread_state& thread = detail::autocast_thread;
-    if (thread.state == nullptr) return token;
-    const auto carried = std::make_shared<autocast_token::carried>();
-    carried->state = *thread.state;
-    carried->state.outer = nullptr;
-    for (const detail::autocast_state* it = thread.state->outer; it != nullptr; it = it->outer) {
-        for (const autocast::region_rule& rule : it->rules) carried->state.rules.push_back(rule);
-    }
-    if (thread.layer != nullptr) carried->layer = *thread.layer;
-    token.carried_ = carried;
-    return token;
-}
-
-inline bool autocast_token::is_current() const noexcept {
-    const detail::autocast_thread_state& thread = detail::autocast_thread;
-    if (carried_ == nullptr || thread.state == nullptr) return carried_ == nullptr && thread.state == nullptr;
-    const detail::autocast_state& a = carried_->state;
-    const detail::autocast_state& b = *thread.state;
-    std::size_t matched = 0;  // rules
-    for (const detail::autocast_state* it = &b; it != nullptr; it = it->outer) {
-        if (it->rules.size() > a.rules.size() - matched) return false;
-        for (const autocast::region_rule& rule : it->rules) {
-            if (!(a.rules[matched++] == rule)) return false;
-        }
-    }
-    const std::string_view layer = thread.layer == nullptr ? std::string_view() : *thread.layer;
-    return matched == a.rules.size() && a.precisions == b.precisions && a.list == b.list &&
-           a.only_ops == b.only_ops && a.only_layers == b.only_layers && a.cache == b.cache &&
-           a.ledger == b.ledger && carried_->layer == layer;
-}
+MP_CORE_FUNCTION autocast_token capture_autocast();
 
 /// While the object lives, ops that its thread dispatches run in the given precision. Regions nest: the
 /// innermost one decides, and leaving it, also by an exception, restores the one around it.
@@ -240,38 +209,8 @@ public:
 
     /// Enters a region with these options. Throws argument_error for values that are no enumerators, a
     /// precision that the CUDA device does not have, and names or patterns that are empty.
-    [[nodiscard]] explicit autocast_region(autocast_options options) : outer_(detail::autocast_thread) {
-        check(options);
-        const detail::autocast_state* around = outer_.state;
-        if (around != nullptr) {
-            state_.precisions = around->precisions;
-            state_.list = around->list;
-            state_.only_ops = around->only_ops;
-            state_.only_layers = around->only_layers;
-            state_.cache = around->cache;
-            state_.keep_casts = around->keep_casts;
-            state_.ledger = around->ledger;
-            state_.outer = around;
-        }
-        if (options.cpu) state_.precisions[0] = *options.cpu;
-        if (options.cuda) state_.precisions[1] = *options.cuda;
-        if (options.list != nullptr) state_.list = options.list;
-        if (!options.only_ops.empty()) state_.only_ops = std::move(options.only_ops);
-        if (!options.only_layers.empty()) state_.only_layers = std::move(options.only_layers);
-        if (options.ledger != nullptr) state_.ledger = options.ledger;
-        state_.rules = std::move(options.rules);
-        state_.keep_casts = state_.keep_casts && options.keep_casts;
-        if (!state_.keep_casts) {
-            state_.cache = nullptr;
-        } else if (options.cache != nullptr) {
-            clears_cache_ = !options.keep_cache && (around == nullptr || around->cache != options.cache);
-            state_.cache = std::move(options.cache);
-        } else if (state_.cache == nullptr && state_.active()) {
-            state_.cache = std::make_shared<autocast::cast_cache>();
-            clears_cache_ = true;
-        }
-        detail::autocast_thread.state = &state_;
-    }
+    [[nodiscard]] explicit autocast_region(autocast_options options)
+        : autocast_region(std::move(options), MP_CHECK_KEPT_CASTS != 0) {}
 
     /// Enters a region with the state that the token has captured.
     [[nodiscard]] explicit autocast_region(const autocast_token& token) noexcept
@@ -289,6 +228,9 @@ public:
     autocast_region& operator=(const autocast_region&) = delete;
 
 private:
+    /// Enters a region whose cache, where it makes one, compares kept casts or does not.
+    autocast_region(autocast_options&& options, bool compares);
+
     static precision checked_off(precision value) {
         check_precision("value", value);
         return precision::off;
@@ -301,43 +243,114 @@ private:
         }
     }
 
-    static void check(const autocast_options& options) {
-        constexpr std::string_view function = "mp::autocast_region";
-        if (options.cpu) check_precision("value", *options.cpu);
-        if (options.cuda) {
-            check_precision("cuda", *options.cuda);
-            if (!supports(device_kind::cuda, *options.cuda, options.compute_capability)) {
-                detail::throw_argument(function, "cuda", std::string(name_of(*options.cuda)),
-                                       "must be a precision that CUDA devices of compute capability " +
-                                           detail::error_text(options.compute_capability) + " have");
-            }
-        }
-        for (const autocast::region_rule& rule : options.rules) {
-            if (rule.op.empty()) {
-                detail::throw_argument(function, "rules[].op", rule.op, "must be the name of an op or '*'");
-            }
-            if (rule.category > op_category::banned) {
-                detail::throw_argument(function, "rules[].category", static_cast<unsigned>(rule.category),
-                                       "must be an enumerator of mp::op_category");
-            }
-        }
-        for (const std::string& name : options.only_ops) {
-            if (name.empty())
-                detail::throw_argument(function, "only_ops[]", name, "must be the name of an op");
-        }
-        for (const std::string& name : options.only_layers) {
-            if (name.empty()) {
-                detail::throw_argument(function, "only_layers[]", name,
-                                       "must be the name of a layer or a pattern");
-            }
-        }
-    }
+    static void check(const autocast_options& options);
 
     std::shared_ptr<const autocast_token::carried> carried_;
     detail::autocast_thread_state outer_;
     detail::autocast_state state_;
     bool clears_cache_ = false;
 };
+
+#if MP_CORE_BODIES
+MP_CORE_FUNCTION autocast_token capture_autocast() {
+    autocast_token token;
+    const detail::autocast_thread_state& thread = detail::autocast_thread;
+    if (thread.state == nullptr) return token;
+    const auto carried = std::make_shared<autocast_token::carried>();
+    carried->state = *thread.state;
+    carried->state.outer = nullptr;
+    for (const detail::autocast_state* it = thread.state->outer; it != nullptr; it = it->outer) {
+        for (const autocast::region_rule& rule : it->rules) carried->state.rules.push_back(rule);
+    }
+    if (thread.layer != nullptr) carried->layer = *thread.layer;
+    token.carried_ = carried;
+    return token;
+}
+
+MP_CORE_FUNCTION bool autocast_token::is_current() const noexcept {
+    const detail::autocast_thread_state& thread = detail::autocast_thread;
+    if (carried_ == nullptr || thread.state == nullptr) return carried_ == nullptr && thread.state == nullptr;
+    const detail::autocast_state& a = carried_->state;
+    const detail::autocast_state& b = *thread.state;
+    std::size_t matched = 0;  // rules
+    for (const detail::autocast_state* it = &b; it != nullptr; it = it->outer) {
+        if (it->rules.size() > a.rules.size() - matched) return false;
+        for (const autocast::region_rule& rule : it->rules) {
+            if (!(a.rules[matched++] == rule)) return false;
+        }
+    }
+    const std::string_view layer = thread.layer == nullptr ? std::string_view() : *thread.layer;
+    return matched == a.rules.size() && a.precisions == b.precisions && a.list == b.list &&
+           a.only_ops == b.only_ops && a.only_layers == b.only_layers && a.cache == b.cache &&
+           a.ledger == b.ledger && carried_->layer == layer;
+}
+
+MP_CORE_FUNCTION autocast_region::autocast_region(autocast_options&& options, bool compares)
+    : outer_(detail::autocast_thread) {
+    check(options);
+    const detail::autocast_state* around = outer_.state;
+    if (around != nullptr) {
+        state_.precisions = around->precisions;
+        state_.list = around->list;
+        state_.only_ops = around->only_ops;
+        state_.only_layers = around->only_layers;
+        state_.cache = around->cache;
+        state_.keep_casts = around->keep_casts;
+        state_.ledger = around->ledger;
+        state_.outer = around;
+    }
+    if (options.cpu) state_.precisions[0] = *options.cpu;
+    if (options.cuda) state_.precisions[1] = *options.cuda;
+    if (options.list != nullptr) state_.list = options.list;
+    if (!options.only_ops.empty()) state_.only_ops = std::move(options.only_ops);
+    if (!options.only_layers.empty()) state_.only_layers = std::move(options.only_layers);
+    if (options.ledger != nullptr) state_.ledger = options.ledger;
+    state_.rules = std::move(options.rules);
+    state_.keep_casts = state_.keep_casts && options.keep_casts;
+    if (!state_.keep_casts) {
+        state_.cache = nullptr;
+    } else if (options.cache != nullptr) {
+        clears_cache_ = !options.keep_cache && (around == nullptr || around->cache != options.cache);
+        state_.cache = std::move(options.cache);
+    } else if (state_.cache == nullptr && state_.active()) {
+        state_.cache =
+            std::make_shared<autocast::cast_cache>(autocast::cast_cache::default_max_bytes, compares);
+        clears_cache_ = true;
+    }
+    detail::autocast_thread.state = &state_;
+}
+
+MP_CORE_FUNCTION void autocast_region::check(const autocast_options& options) {
+    constexpr std::string_view function = "mp::autocast_region";
+    if (options.cpu) check_precision("value", *options.cpu);
+    if (options.cuda) {
+        check_precision("cuda", *options.cuda);
+        if (!supports(device_kind::cuda, *options.cuda, options.compute_capability)) {
+            detail::throw_argument(function, "cuda", std::string(name_of(*options.cuda)),
+                                   "must be a precision that CUDA devices of compute capability " +
+                                       detail::error_text(options.compute_capability) + " have");
+        }
+    }
+    for (const autocast::region_rule& rule : options.rules) {
+        if (rule.op.empty()) {
+            detail::throw_argument(function, "rules[].op", rule.op, "must be the name of an op or '*'");
+        }
+        if (rule.category > op_category::banned) {
+            detail::throw_argument(function, "rules[].category", static_cast<unsigned>(rule.category),
+                                   "must be an enumerator of mp::op_category");
+        }
+    }
+    for (const std::string& name : options.only_ops) {
+        if (name.empty()) detail::throw_argument(function, "only_ops[]", name, "must be the name of an op");
+    }
+    for (const std::string& name : options.only_layers) {
+        if (name.empty()) {
+            detail::throw_argument(function, "only_layers[]", name,
+                                   "must be the name of a layer or a pattern");
+        }
+    }
+}
+#endif
 
 /// Names the part of a model that the calling thread is in while the object lives, so that rules and
 /// `only_layers` can choose it and the ledger can say where it was. Names of layers within layers are joined
