@@ -8,7 +8,10 @@
 #include <string>
 #include <vector>
 
+#include <mp/tfloat32.hpp>
+
 #include "linalg/gemm/reference.hpp"
+#include "numbers/format/flushing_scope.hpp"
 
 namespace {
 
@@ -137,6 +140,19 @@ TEST_CASE("a packed B keeps its numbers when the matrix is gone, and serves othe
         weights = kept;
     }
 }
+
+#if TEST_CAN_FLUSH
+TEST_CASE("a packed B has subnormal numbers where the caller flushes them") {
+    // 2^-127, which 2^127 brings back to 1.
+    const std::vector<mp::tfloat32> b(40 * 3, mp::tfloat32(0x1p-127F));
+    const std::vector<float> a(2 * 40, 0x1p127F);
+    std::vector<float> c(2 * 3);
+    const flushing_scope flushing;
+    const mp::packed_b packed(mp::cpu{}, mp::row_major(b.data(), 40, 3));
+    mp::gemm(mp::cpu{}, 1.0F, mp::row_major(a.data(), 2, 40), packed, 0.0F, mp::row_major(c.data(), 2, 3));
+    CHECK(c == std::vector<float>(c.size(), 40.0F));
+}
+#endif
 
 TEST_CASE("eight-bit integers multiply exactly, with their scale in alpha") {
     generator random(3);

@@ -196,6 +196,7 @@ MP_CORE_FUNCTION packed_panels pack_panels_of_matrix(const cpu& exec, const view
     const auto pack = kernels.pack_panels(isa, element);
     constexpr std::size_t grain = 8;
     parallel_for(exec, static_cast<std::size_t>(count), grain, [&](std::size_t begin, std::size_t end) {
+        const default_floating_point_modes modes;
         const std::ptrdiff_t first = static_cast<std::ptrdiff_t>(begin) * panel_width;
         const std::ptrdiff_t last = static_cast<std::ptrdiff_t>(end) * panel_width;
         pack(source, {first, (std::min)(last, b.columns) - first, last - first, 0, b.rows, k},
