@@ -17,12 +17,13 @@ namespace {
 
 namespace ops = mp::ops;
 
-/// Adds the numbers of statistics that a forward pass saves.
+/// Returns the numbers of statistics that a forward pass saves. The factor of a row with NaN is of no meaning.
 template <class Real>
 std::vector<Real> contents(const std::vector<ops::basic_normalization_statistics<Real>>& rows) {
     std::vector<Real> result;
     for (const auto& it : rows) {
-        for (const Real x : {it.center, it.center_tail, it.inverse, it.factor}) result.push_back(x);
+        for (const Real x : {it.center, it.center_tail, it.inverse}) result.push_back(x);
+        if (!mp::isnan(it.inverse)) result.push_back(it.factor);
     }
     return result;
 }
