@@ -14,7 +14,8 @@ namespace mp {
 ///
 /// The library compiles its kernels for several of them into one program, whatever processor the compiler was
 /// told to aim at, and picks one when the program runs. A kernel that has no version for one of them runs in
-/// the next lower one. Results do not depend on the choice, except where a function's documentation says so
+/// the next lower one. MP_STATIC_TARGET limits a program to the processor that the compiler was told to aim at; see
+/// <mp/config.hpp>. Results do not depend on the choice, except where a function's documentation says so
 /// (products with mp::accumulation::fastest).
 enum class instruction_set : unsigned char {
     portable,     ///< what the compiler was told to use, on any processor

@@ -16,12 +16,13 @@
 /// views, executors, options, reports), and what holds state of the program. Types inside, such as optimizers
 /// and scalers, cannot be handed from a source of one instruction set to one of another: the linker says so.
 ///
-/// The name lists what compilers use without being asked by name; where exceptions are off, that as well,
-/// since errors are reported in another way then; and whether the library has a compiled part, see MP_COMPILED.
+/// The name lists what compilers use without being asked by name. It also says where kernels are compiled for
+/// one target alone (MP_STATIC_TARGET), where the library has a compiled part (MP_COMPILED), and where exceptions are
+/// off, since errors are reported in another way then.
 #pragma once
 
-#define MP_ISA_JOIN_(a, b, c, d, e, f, g, h, i, j, k) isa_##a##b##c##d##e##f##g##h##i##j##k
-#define MP_ISA_JOIN(a, b, c, d, e, f, g, h, i, j, k) MP_ISA_JOIN_(a, b, c, d, e, f, g, h, i, j, k)
+#define MP_ISA_JOIN_(a, b, c, d, e, f, g, h, i, j, k, l) isa_##a##b##c##d##e##f##g##h##i##j##k##l
+#define MP_ISA_JOIN(a, b, c, d, e, f, g, h, i, j, k, l) MP_ISA_JOIN_(a, b, c, d, e, f, g, h, i, j, k, l)
 #define MP_ISA_GENERATION_(a, b) a##b
 #define MP_ISA_GENERATION(a, b) MP_ISA_GENERATION_(a, b)
 
@@ -105,6 +106,11 @@
 #else
 #define MP_ISA_COUNTS
 #endif
+#if defined(MP_STATIC_TARGET) && !defined(__CUDACC__)
+#define MP_ISA_CHOICE _static
+#else
+#define MP_ISA_CHOICE
+#endif
 #if !defined(__cpp_exceptions)
 #define MP_ISA_ERRORS _noexcept
 #else
@@ -121,4 +127,4 @@
 
 #define MP_ISA_NAMESPACE                                                                                \
     MP_ISA_JOIN(MP_ISA_VECTORS, MP_ISA_FLOAT16, MP_ISA_BFLOAT16, MP_ISA_DOT, MP_ISA_BYTES, MP_ISA_F16C, \
-                MP_ISA_FMA, MP_ISA_BITS, MP_ISA_COUNTS, MP_ISA_ERRORS, MP_ISA_FORM)
+                MP_ISA_FMA, MP_ISA_BITS, MP_ISA_COUNTS, MP_ISA_CHOICE, MP_ISA_ERRORS, MP_ISA_FORM)

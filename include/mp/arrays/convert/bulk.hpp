@@ -56,18 +56,21 @@ void convert_nearest(instruction_set isa, const From* from, To* to, std::size_t 
     if constexpr (has_core_conversion<From, To>) {
         core_convert_nearest(isa, from, to, count);
     } else if constexpr (has_convert_array<From, To>) {
-#if MP_X86_TARGETS
+#if MP_BEST_TARGET >= MP_TARGET_AVX512_BF16
         if constexpr (std::same_as<From, float> && std::same_as<To, basic_float<formats::bfloat16>>) {
             if (isa >= instruction_set::avx512_bf16) {
                 return avx512_bf16::narrow_to_bfloat16(from, to, count);
             }
         }
+#endif
+#if MP_BEST_TARGET >= MP_TARGET_AVX512_FP16
         if constexpr (std::same_as<From, double> && std::same_as<To, basic_float<formats::binary16>>) {
             if (isa >= instruction_set::avx512_fp16) return avx512_fp16::narrow_to_half(from, to, count);
         }
 #endif
-        void (*const portable)(const From*, To*, std::size_t) noexcept = &convert_nearest<From, To>;
-        const auto kernel = MP_SELECT_TARGET(isa, portable, convert_array<From, To>);
+        using function = void (*)(const From*, To*, std::size_t) noexcept;
+        const auto kernel = MP_SELECT_TARGET(isa, (static_cast<function>(&convert_nearest<From, To>)),
+                                             convert_array<From, To>);
         kernel(from, to, count);
     } else {
         static_cast<void>(isa);

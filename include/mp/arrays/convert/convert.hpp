@@ -157,8 +157,9 @@ struct nearest_array_conversion {
     void stream(const From* from, To* to, std::size_t count) const {
         const std::size_t head = (std::min)(count, elements_to_cache_line(to));
         const std::size_t lines = (count - head) / streamed_elements * streamed_elements;
-        void (*const portable)(const From*, To*, std::size_t) noexcept = &convert_nearest<From, To>;
-        const auto kernel = MP_SELECT_TARGET(isa, portable, convert_array_streaming<From, To>);
+        using function = void (*)(const From*, To*, std::size_t) noexcept;
+        const auto kernel = MP_SELECT_TARGET(isa, (static_cast<function>(&convert_nearest<From, To>)),
+                                             convert_array_streaming<From, To>);
         convert_nearest(isa, from, to, head);
         kernel(from + head, to + head, lines);
         finish_streaming();

@@ -14,6 +14,7 @@
 #include <mp/linalg/gemm/tile_output.hpp>
 #include <mp/linalg/gemm/workspace.hpp>
 #include <mp/numbers/simd/floating_point_modes.hpp>
+#include <mp/numbers/simd/select_target.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -41,9 +42,9 @@ inline dot_choice choose_dots(instruction_set isa, const dot_kernels& kernels, c
                               const operand_kernels& b, std::ptrdiff_t rows, std::ptrdiff_t columns,
                               std::ptrdiff_t k) {
     const std::ptrdiff_t b_bytes = columns * k * b.facts.size;
-#if MP_X86_TARGETS
+#if MP_BEST_TARGET >= MP_TARGET_AVX512
     if (a.facts.is_exact_in_bfloat16 && b.facts.holds_bfloat16) {
-        const product_kernel* const narrow_rows = &avx512_bf16::bfloat16_dot_kernel;
+        const product_kernel* const narrow_rows = &avx512::narrow_rows;
         if (rows > most_rows_without_dots && bfloat16_dot_is_fast(isa)) return {b.dots_of_pairs, narrow_rows};
         const bool only_narrow_is_kept = k * 2 <= dot_kernels::most_kept && k * 4 > dot_kernels::most_kept &&
                                          b_bytes > dot_kernels::cached;

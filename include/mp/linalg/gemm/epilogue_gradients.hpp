@@ -42,12 +42,13 @@ void map_runs_with_operand_portably(float* values, std::ptrdiff_t stride, std::p
 template <class Function, class Value>
 void map_runs_with_operand(instruction_set isa, float* values, std::ptrdiff_t stride, std::ptrdiff_t runs,
                            std::size_t count, const Value* operands, std::ptrdiff_t leading) {
-    auto* kernel = &map_runs_with_operand_portably<Function, Value>;
     if constexpr (has_number_vectors<Value>) {
-        kernel = MP_SELECT_TARGET(isa, (&map_runs_with_operand_portably<Function, Value>),
-                                  map_runs_with_operand<Function, Value>);
+        const auto kernel = MP_SELECT_TARGET(isa, (&map_runs_with_operand_portably<Function, Value>),
+                                             map_runs_with_operand<Function, Value>);
+        kernel(values, stride, runs, count, operands, leading);
+    } else {
+        map_runs_with_operand_portably<Function>(values, stride, runs, count, operands, leading);
     }
-    kernel(values, stride, runs, count, operands, leading);
 }
 
 /// The slope of one function, as activation_gradient_epilogue takes it.

@@ -58,7 +58,7 @@ constexpr operand_kernels make_operand_kernels() {
                             &row_runs_kernels_for<Value>,
                             nullptr,
                             nullptr};
-#if MP_X86_TARGETS
+#if MP_BEST_TARGET >= MP_TARGET_AVX512
     if constexpr (holds_bfloat16<Value>) {
         kernels.dots_of_pairs = &avx512::dot_kernel_of_pairs;
         kernels.narrow_dots = &avx512::narrow_dot_kernel;

@@ -160,7 +160,7 @@ namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 /// The function that packs rows of A for a kernel of this instruction set.
 template <class Value>
 pack_rows_function pack_rows_for(instruction_set isa, const product_kernel& kernel) {
-#if MP_X86_TARGETS
+#if MP_BEST_TARGET >= MP_TARGET_AVX512
     if constexpr (is_exact_in_bfloat16<Value>) {
         constexpr panel_element pair = panel_element::bfloat16_vnni2;
         if (kernel.layout == a_layout::tiles) return &avx512::pack_rows<Value, pair, a_layout::tiles>;

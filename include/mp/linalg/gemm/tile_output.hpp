@@ -255,12 +255,15 @@ namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 template <class Value>
 constexpr result_functions result_functions_for(instruction_set isa) {
-    result_functions functions{&read_output_portably<Value>, &write_output_portably<Value>, nullptr, nullptr};
+    result_functions functions{};
     if constexpr (has_number_vectors<Value>) {
         functions.read = MP_SELECT_TARGET(isa, &read_output_portably<Value>, read_output<Value>);
         functions.write = MP_SELECT_TARGET(isa, &write_output_portably<Value>, write_output<Value>);
+    } else {
+        functions.read = &read_output_portably<Value>;
+        functions.write = &write_output_portably<Value>;
     }
-#if MP_X86_TARGETS
+#if MP_BEST_TARGET >= MP_TARGET_AVX512_BF16
     if constexpr (std::is_same_v<Value, basic_float<formats::bfloat16>>) {
         if (isa >= instruction_set::avx512_bf16) functions.write_normal = &avx512_bf16::write_normal_bfloat16;
     }

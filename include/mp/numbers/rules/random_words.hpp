@@ -38,7 +38,8 @@ inline const std::uint32_t* random_words(instruction_set isa, std::uint64_t seed
     const std::uint64_t block = first / 4;
     const auto skipped = as<std::size_t>(first % 4);
     using kernel_type = void (*)(std::uint64_t, std::uint64_t, std::uint32_t*, std::size_t) noexcept;
-    if (const auto kernel = MP_SELECT_TARGET(isa, kernel_type{nullptr}, random_blocks); kernel != nullptr) {
+    const kernel_type kernel = MP_SELECT_TARGET(isa, kernel_type{nullptr}, random_blocks);
+    if (isa != instruction_set::portable) {
         kernel(seed, block, room, (skipped + count + 31) / 32 * 8);
     } else {
         for (std::size_t j = 0; j < skipped + count; j += 4) {

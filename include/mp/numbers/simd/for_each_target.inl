@@ -32,7 +32,7 @@
 #pragma clang diagnostic ignored "-Wpragma-clang-attribute"
 #endif
 
-// AVX2
+#if MP_LOWEST_TARGET <= MP_TARGET_AVX2
 #if defined(__clang__)
 #pragma clang attribute push(__attribute__((target("avx2,fma,f16c,bmi,bmi2,lzcnt,popcnt"))), \
                              apply_to = function)
@@ -50,9 +50,11 @@
 #else
 #pragma GCC pop_options
 #endif
+#endif
 
-// AVX-512. Without its minimum width, clang cuts 64-byte vectors in halves on targets where it thinks that 32
+// Without its minimum width, clang cuts 64-byte vectors in halves on targets where it thinks that 32
 // bytes run faster.
+#if MP_BEST_TARGET >= MP_TARGET_AVX512
 #if defined(__clang__)
 #pragma clang attribute push(                                                                      \
     __attribute__((                                                                                \
@@ -74,9 +76,9 @@
 #else
 #pragma GCC pop_options
 #endif
+#endif
 
-// AVX512_BF16
-#if MP_HIGHEST_TARGET >= MP_TARGET_AVX512_BF16
+#if MP_BEST_TARGET >= MP_TARGET_AVX512_BF16 && MP_HIGHEST_TARGET >= MP_TARGET_AVX512_BF16
 #if defined(__clang__)
 #pragma clang attribute push(                                                                              \
     __attribute__((                                                                                        \
@@ -101,8 +103,7 @@
 #endif
 #endif
 
-// AVX512_FP16
-#if MP_HIGHEST_TARGET >= MP_TARGET_AVX512_FP16
+#if MP_BEST_TARGET >= MP_TARGET_AVX512_FP16 && MP_HIGHEST_TARGET >= MP_TARGET_AVX512_FP16
 #if defined(__clang__)
 #pragma clang attribute push(                                                                                         \
     __attribute__((                                                                                                   \

@@ -7,7 +7,9 @@
 #include <mp/config.hpp>
 #include <mp/error.hpp>
 #include <mp/executor.hpp>
+#include <mp/numbers/simd/select_target.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -107,6 +109,25 @@ inline instruction_set detect_instruction_set() noexcept {
 
 #endif
 
+/// The lowest one for which kernels are compiled.
+inline constexpr auto lowest_instruction_set = static_cast<instruction_set>(MP_LOWEST_TARGET);
+
+/// Whether a program has kernels for `isa` that run on a processor that has `most`; neither is best.
+[[nodiscard]] constexpr bool has_kernels(instruction_set most, instruction_set isa) noexcept {
+    return isa >= lowest_instruction_set && includes(most, isa);
+}
+
+/// Names the instruction sets of has_kernels, for messages: "the processor has no more than avx2".
+inline std::string limits_of_kernels(std::string_view joint, instruction_set most) {
+#if defined(MP_STATIC_TARGET)
+    std::string names(name_of(lowest_instruction_set));
+    if (most != lowest_instruction_set) names.append(" to ").append(name_of(most));
+    return "the program" + std::string(joint) + "has only kernels for " + names + " (MP_STATIC_TARGET)";
+#else
+    return "the processor" + std::string(joint) + "has no more than " + std::string(name_of(most));
+#endif
+}
+
 /// All names, for messages: "portable, avx2, ...".
 inline std::string instruction_set_names() {
     std::string names;
@@ -120,15 +141,23 @@ inline std::string instruction_set_names() {
 
 namespace mp { inline namespace MP_ISA_NAMESPACE {
 
-/// The highest one of which this processor and its system have everything. Found out once.
+/// The highest one of which this processor and its system have everything. Found out once. Under
+/// MP_STATIC_TARGET no higher than what the compiler was told to use.
 [[nodiscard]] inline instruction_set processor_instruction_set() noexcept {
-    static const instruction_set found = detail::detect_instruction_set();
-    return found;
+    constexpr auto highest = static_cast<instruction_set>(MP_BEST_TARGET);
+    if constexpr (detail::lowest_instruction_set == highest) {
+        return highest;
+    } else {
+        static const instruction_set found =
+            (std::clamp)(detail::detect_instruction_set(), detail::lowest_instruction_set, highest);
+        return found;
+    }
 }
 
-/// Whether this processor has an instruction set, so that an executor may name it; best is always one.
+/// Whether an executor may name an instruction set: this processor has it and, under MP_STATIC_TARGET, the program
+/// has kernels for it. True for best.
 [[nodiscard]] inline bool processor_has(instruction_set isa) noexcept {
-    return isa == instruction_set::best || includes(processor_instruction_set(), isa);
+    return isa == instruction_set::best || detail::has_kernels(processor_instruction_set(), isa);
 }
 
 }}  // namespace mp
@@ -147,8 +176,8 @@ inline wished_isa isa_by_wish(std::string_view wish, instruction_set most) {
         const auto isa = static_cast<instruction_set>(i);
         if (wish != name_of(isa)) continue;
         if (isa == instruction_set::best) return {most};
-        if (includes(most, isa)) return {isa};
-        return {most, "the processor has no more than " + std::string(name_of(most))};
+        if (has_kernels(most, isa)) return {isa};
+        return {most, limits_of_kernels(" ", most)};
     }
     return {most, "it must be one of " + instruction_set_names()};
 }
@@ -160,7 +189,7 @@ namespace mp { inline namespace MP_ISA_NAMESPACE {
 /// The instruction set that instruction_set::best stands for: the one that the environment variable MP_ISA
 /// names when it is first looked at, or else processor_instruction_set().
 ///
-/// An MP_ISA that names none, or one that the processor lacks, is no reason to end a program: it is as if
+/// An MP_ISA that names none, or one that executors may not name, is no reason to end a program: it is as if
 /// it were not set, and a line on stderr says so, once a process.
 [[nodiscard]] inline instruction_set best_instruction_set() {
     static const instruction_set chosen = [] {
@@ -182,19 +211,18 @@ namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 [[noreturn]] MP_NEVER_INLINE inline void throw_instruction_set(std::string_view function,
                                                                instruction_set asked, instruction_set most) {
-    throw_argument(
-        function, "exec.instructions", name_of(asked),
-        "must be an instruction set of the processor, which has no more than " + std::string(name_of(most)));
+    throw_argument(function, "exec.instructions", name_of(asked),
+                   "must be an instruction set of " + limits_of_kernels(", which ", most));
 }
 
 /// The instruction set with which an algorithm given `exec` runs; never best. Inlined, as a call would take as long as
 /// a few elements do.
 ///
-/// \throws argument_error  the processor lacks it
+/// \throws argument_error  the processor or, under MP_STATIC_TARGET, the program lacks it
 MP_ALWAYS_INLINE instruction_set isa_of(std::string_view function, const cpu& exec) {
     if (exec.instructions == instruction_set::best) return best_instruction_set();
     const instruction_set most = processor_instruction_set();
-    if (!includes(most, exec.instructions)) [[unlikely]]
+    if (!has_kernels(most, exec.instructions)) [[unlikely]]
         throw_instruction_set(function, exec.instructions, most);
     return exec.instructions;
 }

@@ -54,21 +54,19 @@ namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 /// a pointer or `repeated`. `out` may be one of the pointers.
 template <class Operation, class Value, class... Operand>
 auto arithmetic_kernel([[maybe_unused]] instruction_set isa) noexcept {
-    using kernel = void (*)(Value*, std::size_t, Operand...) noexcept;
-    kernel chosen = &map_portable<Operation, Value, Operand...>;
-#if MP_SIMD_TARGETS
-    if constexpr (has_array_vectors<Value>) {
-        chosen = MP_SELECT_TARGET(isa, chosen, map_array<Operation, Value, Operand...>);
-    }
-#endif
-#if MP_X86_TARGETS
+#if MP_BEST_TARGET >= MP_TARGET_AVX512_FP16
     if constexpr (is_half<Value> && has_binary16_instruction<Operation>) {
         if (isa >= instruction_set::avx512_fp16) {
-            chosen = &avx512_fp16::map_binary16<Operation, Value, Operand...>;
+            return &avx512_fp16::map_binary16<Operation, Value, Operand...>;
         }
     }
 #endif
-    return chosen;
+    if constexpr (MP_SIMD_TARGETS && has_array_vectors<Value>) {
+        return MP_SELECT_TARGET(isa, (&map_portable<Operation, Value, Operand...>),
+                                map_array<Operation, Value, Operand...>);
+    } else {
+        return &map_portable<Operation, Value, Operand...>;
+    }
 }
 
 }}  // namespace mp::detail

@@ -64,14 +64,12 @@ namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 /// The kernel for an instruction set, as arithmetic_kernel().
 template <class Function, class Value>
 auto function_kernel([[maybe_unused]] instruction_set isa) noexcept {
-    using kernel = void (*)(Value*, std::size_t, const Value*) noexcept;
-    kernel chosen = &map_portable<Function, Value, const Value*>;
-#if MP_SIMD_TARGETS
-    if constexpr (has_function_vectors<Value>) {
-        chosen = MP_SELECT_TARGET(isa, chosen, map_function<Function, Value>);
+    if constexpr (MP_SIMD_TARGETS && has_function_vectors<Value>) {
+        return MP_SELECT_TARGET(isa, (&map_portable<Function, Value, const Value*>),
+                                map_function<Function, Value>);
+    } else {
+        return &map_portable<Function, Value, const Value*>;
     }
-#endif
-    return chosen;
 }
 
 }}  // namespace mp::detail

@@ -125,14 +125,12 @@ namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 template <class Term, class Accumulator, class... Value>
 auto sum_kernel([[maybe_unused]] instruction_set isa) noexcept {
-    using kernel = void (*)(Accumulator*, std::size_t, const Value*...) noexcept;
-    kernel chosen = &sum_portable<Term, Accumulator, Value...>;
-#if MP_SIMD_TARGETS
-    if constexpr ((has_number_vectors<Value> && ...)) {
-        chosen = MP_SELECT_TARGET(isa, chosen, sum_array<Term, Accumulator, Value...>);
+    if constexpr (MP_SIMD_TARGETS && (has_number_vectors<Value> && ...)) {
+        return MP_SELECT_TARGET(isa, (&sum_portable<Term, Accumulator, Value...>),
+                                sum_array<Term, Accumulator, Value...>);
+    } else {
+        return &sum_portable<Term, Accumulator, Value...>;
     }
-#endif
-    return chosen;
 }
 
 }}  // namespace mp::detail

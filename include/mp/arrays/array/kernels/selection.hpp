@@ -69,14 +69,12 @@ namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 /// The kernel for an instruction set, as arithmetic_kernel().
 template <class Operation, class Value, class... Operand>
 auto selection_kernel([[maybe_unused]] instruction_set isa) noexcept {
-    using kernel = void (*)(Value*, std::size_t, Operand...) noexcept;
-    kernel chosen = &map_portable<Operation, Value, Operand...>;
-#if MP_SIMD_TARGETS
-    if constexpr (has_ordered_codes<Value>) {
-        chosen = MP_SELECT_TARGET(isa, chosen, select_array<Operation, Value, Operand...>);
+    if constexpr (MP_SIMD_TARGETS && has_ordered_codes<Value>) {
+        return MP_SELECT_TARGET(isa, (&map_portable<Operation, Value, Operand...>),
+                                select_array<Operation, Value, Operand...>);
+    } else {
+        return &map_portable<Operation, Value, Operand...>;
     }
-#endif
-    return chosen;
 }
 
 }}  // namespace mp::detail

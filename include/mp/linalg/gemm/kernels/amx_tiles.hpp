@@ -11,11 +11,12 @@
 
 #include <mp/config.hpp>
 #include <mp/linalg/gemm/product_kernel.hpp>
+#include <mp/numbers/simd/select_target.hpp>
 
 #include <cstddef>
 #include <cstdint>
 
-#if MP_X86_TARGETS
+#if MP_BEST_TARGET >= MP_TARGET_AMX
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE { namespace amx {
 
 /// Eight tiles of 16 rows of 64 bytes.

@@ -229,6 +229,10 @@ inline constexpr dot_kernels dot_kernels_of = {
 inline constexpr dot_kernel narrow_dot_kernel = make_dot_kernel<narrow_dot_steps, 1, 1, sums_of_row>(1 << 30);
 inline constexpr dot_kernel dot_kernel_of_pairs =
     make_dot_kernel<dot_steps_of_pairs, dot_tile_side, dot_tile_side, sums_of_rows>(1024);
+/// Has no tiles: says that the rows of A for these are packed as bfloat16.
+inline constexpr product_kernel narrow_rows = {
+    "",    1,    1, 2, 0, 0, panel_element::bfloat16_vnni2, panel_element::bfloat16_vnni2, a_layout::rows,
+    false, true, {}};
 #endif
 
 }}}  // namespace mp::detail::MP_TARGET
