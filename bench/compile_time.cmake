@@ -1,43 +1,44 @@
 # SPDX-License-Identifier: MIT
-# Measures what including a header costs: processor seconds of compiling a file with that one line at -O2, less
-# those of an empty file. The median of seven rounds; in each round every header has its turn.
+# Measures compile times: processor seconds of the compiler at -O2, the median of ROUNDS in each of which every row
+# has its turn. There are two tables: what including a header costs, over an empty file; and whole sources, also
+# as multiples of a source that only uses std::regex, with the bytes of code in their objects.
 #
-#   cmake -DCOMPILER=g++ -DINCLUDE=include -DPEER_INCLUDE_DIRS=/usr/include/eigen3 -DTABLE=out.md -P this file
+#   cmake -DCOMPILER=g++ -DINCLUDE=include -DPEER_INCLUDE_DIRS=/usr/include/eigen3 -DTABLE=out.md
+#         -DSOURCES_TABLE=sources.md -P this file
 #
 # COMPILER            the compiler
 # INCLUDE             folder that holds mp/
 # PEER_INCLUDE_DIRS   folders of the peers' headers; those that do not compile are left out
-# TABLE               file to write the Markdown table to
-# ROUNDS              7 unless given
+# TABLE               file to write the Markdown table of headers to; without it there is none
+# SOURCES_TABLE       the same for sources
+# ROUNDS              7 for headers and 3 for sources unless given
 
 cmake_minimum_required(VERSION 3.22)
-if(NOT ROUNDS)
-  set(ROUNDS 7)
-endif()
 # The shell's `time` knows the processor time of a command, which other programs disturb less than the clock.
 find_program(bash bash REQUIRED)
+find_program(size size REQUIRED)
 
 cmake_path(ABSOLUTE_PATH INCLUDE)
-cmake_path(ABSOLUTE_PATH TABLE)
-cmake_path(GET TABLE PARENT_PATH folder)
+set(options -std=c++20 -O2 "-I${INCLUDE}")
+# Not -isystem: the folder may be /usr/include, which must stay behind the compiler's own.
+foreach(dir IN LISTS PEER_INCLUDE_DIRS)
+  list(APPEND options -idirafter "${dir}")
+endforeach()
+if(TABLE)
+  set(folder "${TABLE}")
+else()
+  set(folder "${SOURCES_TABLE}")
+endif()
+cmake_path(ABSOLUTE_PATH folder)
+cmake_path(GET folder PARENT_PATH folder)
 set(folder "${folder}/compile_time")
 file(MAKE_DIRECTORY "${folder}")
 
-file(GLOB headers RELATIVE "${INCLUDE}" "${INCLUDE}/mp/*.hpp")
-# These need nvcc or a foreign library.
-list(FILTER headers EXCLUDE REGEX "^mp/(cuda|interop)")
-set(peers immintrin.h fp16.h half.hpp cuda_fp16.h Eigen/Core)
-set(include_options "-I${INCLUDE}")
-# Not -isystem: the folder may be /usr/include, which must stay behind the compiler's own.
-foreach(dir IN LISTS PEER_INCLUDE_DIRS)
-  list(APPEND include_options -idirafter "${dir}")
-endforeach()
-
-# milliseconds_of(<variable> <source>): processor time of one compilation; empty if it fails.
-function(milliseconds_of variable source)
+# milliseconds_of(<variable> <object> <source> <option>...): processor time of one compilation; empty if it fails.
+function(milliseconds_of variable object source)
   execute_process(
     COMMAND "${bash}" -c "TIMEFORMAT='%3U %3S'; time \"$@\"" bash
-            "${COMPILER}" -std=c++20 -O2 ${include_options} -c "${source}" -o "${folder}/out.o"
+            "${COMPILER}" ${options} ${ARGN} -c "${source}" -o "${object}"
     RESULT_VARIABLE status ERROR_VARIABLE output OUTPUT_QUIET)
   if(status EQUAL 0 AND output MATCHES "([0-9]+)[.]([0-9]+) ([0-9]+)[.]([0-9]+)\n*$")
     # A leading 1 keeps cmake from reading 089 as an octal number.
@@ -48,35 +49,6 @@ function(milliseconds_of variable source)
   endif()
 endfunction()
 
-set(cases "an empty file" ${headers} ${peers})
-set(measured "")
-foreach(round RANGE 1 ${ROUNDS})
-  message("compile time, round ${round} of ${ROUNDS}")
-  set(index 0)
-  foreach(header IN LISTS cases)
-    set(source "${folder}/${index}.cpp")
-    if(round EQUAL 1)
-      if(index EQUAL 0)
-        file(WRITE "${source}" "")
-      else()
-        file(WRITE "${source}" "#include <${header}>\n")
-      endif()
-      set(times_${index} "")
-      milliseconds_of(first "${source}")
-      if(first STREQUAL "")
-        message("${header} does not compile here, left out")
-      else()
-        list(APPEND measured ${index})
-      endif()
-    endif()
-    if(index IN_LIST measured)
-      milliseconds_of(time "${source}")
-      list(APPEND times_${index} ${time})
-    endif()
-    math(EXPR index "${index} + 1")
-  endforeach()
-endforeach()
-
 # median_of(<variable> <number>...)
 function(median_of variable)
   list(SORT ARGN COMPARE NATURAL)
@@ -85,9 +57,35 @@ function(median_of variable)
   set(${variable} ${median} PARENT_SCOPE)
 endfunction()
 
-# seconds_of(<variable> <milliseconds>): with two decimals.
-function(seconds_of variable milliseconds)
-  math(EXPR hundredths "(${milliseconds} + 5) / 10")
+# measure(<rounds> <row>...): compiles source_<row> with options_<row> to <folder>/<row>.o in each round. Sets
+# time_<row> to the median of the milliseconds, and `measured` to the rows that compile here.
+function(measure rounds)
+  if(ROUNDS)
+    set(rounds ${ROUNDS})
+  endif()
+  set(measured ${ARGN})
+  foreach(round RANGE 1 ${rounds})
+    message("compile time, round ${round} of ${rounds}")
+    foreach(row IN LISTS measured)
+      milliseconds_of(time "${folder}/${row}.o" "${source_${row}}" ${options_${row}})
+      if(time STREQUAL "")
+        message("${name_${row}} does not compile here, left out")
+        list(REMOVE_ITEM measured ${row})
+      else()
+        list(APPEND times_${row} ${time})
+      endif()
+    endforeach()
+  endforeach()
+  foreach(row IN LISTS measured)
+    median_of(time ${times_${row}})
+    set(time_${row} ${time} PARENT_SCOPE)
+  endforeach()
+  set(measured ${measured} PARENT_SCOPE)
+endfunction()
+
+# hundredths_of(<variable> <numerator> <denominator>): the quotient with two decimals, at least zero.
+function(hundredths_of variable numerator denominator)
+  math(EXPR hundredths "(100 * (${numerator}) + ${denominator} / 2) / ${denominator}")
   if(hundredths LESS 0)
     set(hundredths 0)
   endif()
@@ -97,20 +95,61 @@ function(seconds_of variable milliseconds)
   set(${variable} "${whole}.${fraction}" PARENT_SCOPE)
 endfunction()
 
-median_of(empty ${times_0})
-set(table "| header | seconds |\n|---|---|\n")
-set(index 0)
-foreach(header IN LISTS cases)
-  if(index IN_LIST measured)
-    median_of(time ${times_${index}})
-    if(NOT index EQUAL 0)
-      math(EXPR time "${time} - ${empty}")
-      set(header "`<${header}>`")
+if(TABLE)
+  file(GLOB headers RELATIVE "${INCLUDE}" "${INCLUDE}/mp/*.hpp")
+  # These need nvcc or a foreign library.
+  list(FILTER headers EXCLUDE REGEX "^mp/(cuda|interop)")
+  set(peers immintrin.h fp16.h half.hpp cuda_fp16.h Eigen/Core)
+  set(name_empty "an empty file")
+  set(source_empty "${folder}/empty.cpp")
+  file(WRITE "${source_empty}" "")
+  set(rows empty)
+  foreach(header IN LISTS headers peers)
+    string(MAKE_C_IDENTIFIER "${header}" row)
+    list(APPEND rows ${row})
+    set(name_${row} "`<${header}>`")
+    set(source_${row} "${folder}/${row}.cpp")
+    file(WRITE "${source_${row}}" "#include <${header}>\n")
+  endforeach()
+  measure(7 ${rows})
+  set(table "| header | seconds |\n|---|---|\n")
+  foreach(row IN LISTS measured)
+    set(time ${time_${row}})
+    if(NOT row STREQUAL "empty")
+      math(EXPR time "${time} - ${time_empty}")
     endif()
-    seconds_of(seconds ${time})
-    string(APPEND table "| ${header} | ${seconds} |\n")
-  endif()
-  math(EXPR index "${index} + 1")
-endforeach()
-file(WRITE "${TABLE}" "${table}")
-message("${table}")
+    hundredths_of(seconds ${time} 1000)
+    string(APPEND table "| ${name_${row}} | ${seconds} |\n")
+  endforeach()
+  file(WRITE "${TABLE}" "${table}")
+  message("${table}")
+endif()
+
+if(SOURCES_TABLE)
+  cmake_path(GET CMAKE_CURRENT_LIST_DIR PARENT_PATH root)
+  set(sources bench/compile_time/std_regex.cpp bench/compile_time/elementwise.cpp
+    bench/compile_time/linear_without_autocast.cpp bench/compile_time/linear_in_region.cpp
+    bench/compile_time/linear_layer_in_region.cpp bench/compile_time/linear_eight_type_mixes.cpp
+    examples/quickstart.cpp bench/torch/gpt.cpp tests/nn/ops/linear.cpp)
+  set(rows "")
+  foreach(source IN LISTS sources)
+    string(MAKE_C_IDENTIFIER "${source}" row)
+    list(APPEND rows ${row})
+    set(name_${row} "`${source}`")
+    set(source_${row} "${root}/${source}")
+  endforeach()
+  # As tests are compiled.
+  set(options_tests_nn_ops_linear_cpp -Og "-I${root}/tests")
+  string(APPEND name_tests_nn_ops_linear_cpp ", -Og")
+  measure(3 ${rows})
+  set(table "| source | seconds | times std::regex | bytes of code |\n|---|---:|---:|---:|\n")
+  foreach(row IN LISTS measured)
+    hundredths_of(seconds ${time_${row}} 1000)
+    hundredths_of(ratio ${time_${row}} ${time_bench_compile_time_std_regex_cpp})
+    execute_process(COMMAND "${size}" "${folder}/${row}.o" OUTPUT_VARIABLE sizes COMMAND_ERROR_IS_FATAL ANY)
+    string(REGEX MATCH "\n *([0-9]+)" matched "${sizes}")
+    string(APPEND table "| ${name_${row}} | ${seconds} | ${ratio} | ${CMAKE_MATCH_1} |\n")
+  endforeach()
+  file(WRITE "${SOURCES_TABLE}" "${table}")
+  message("${table}")
+endif()

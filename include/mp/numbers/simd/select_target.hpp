@@ -56,8 +56,8 @@ static_assert(MP_TARGET_PORTABLE == static_cast<int>(mp::instruction_set::portab
 #endif
 
 /// The function of this name, which may have template arguments, from the namespace of the highest target
-/// that `isa` includes, or `portable` where there is none. All have the same type. Defined where there are
-/// targets.
+/// that `isa` includes, or `portable` where there is none. All have the same type. Under MP_STATIC_TARGET the
+/// one from the only namespace that there is; `portable` is not evaluated, and so not compiled.
 ///
 ///     const auto kernel = MP_SELECT_TARGET(isa, &narrow_portable<Format>, narrow_array<Format>);
 ///     kernel(from, to, count);

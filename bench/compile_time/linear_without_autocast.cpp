@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: MIT
+// One linear layer of float arrays, which no region changes.
+#include <mp/autocast.hpp>
+#include <mp/ops.hpp>
+
+#include <vector>
+
+int main() {
+    const int n = 32;
+    const std::vector<float> x(n * n, 1.0F);
+    const std::vector<float> weights(n * n, 1.0F);
+    const std::vector<float> bias(n, 0.0F);
+    std::vector<float> y(n * n);
+    mp::ops::linear<mp::autocast::off>(mp::cpu{}, mp::row_major(x, n, n), mp::row_major(weights, n, n), bias,
+                                       mp::row_major(y, n, n));
+    return y[3] == 32.0F ? 0 : 1;
+}
