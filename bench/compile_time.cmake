@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 # Measures compile times: processor seconds of the compiler at -O2, the median of ROUNDS in each of which every row
-# has its turn. There are two tables: what including a header costs, over an empty file; and whole sources, also
-# as multiples of a source that only uses std::regex, with the bytes of code in their objects.
+# has its turn. There are two tables: what including a header costs, over an empty file; and whole sources, in headers
+# alone and with the compiled part, also as multiples of a source that only uses std::regex, with the bytes of code in
+# their objects.
 #
 #   cmake -DCOMPILER=g++ -DINCLUDE=include -DPEER_INCLUDE_DIRS=/usr/include/eigen3 -DTABLE=out.md
 #         -DSOURCES_TABLE=sources.md -P this file
@@ -134,22 +135,48 @@ if(SOURCES_TABLE)
   set(rows "")
   foreach(source IN LISTS sources)
     string(MAKE_C_IDENTIFIER "${source}" row)
-    list(APPEND rows ${row})
-    set(name_${row} "`${source}`")
-    set(source_${row} "${root}/${source}")
+    # Each in headers alone, and as for mp::compiled.
+    list(APPEND rows ${row} ${row}_compiled)
+    foreach(form IN ITEMS ${row} ${row}_compiled)
+      set(name_${form} "`${source}`")
+      set(source_${form} "${root}/${source}")
+    endforeach()
+    set(options_${row}_compiled -DMP_COMPILED)
   endforeach()
   # As tests are compiled.
-  set(options_tests_nn_ops_linear_cpp -Og "-I${root}/tests")
-  string(APPEND name_tests_nn_ops_linear_cpp ", -Og")
-  measure(3 ${rows})
-  set(table "| source | seconds | times std::regex | bytes of code |\n|---|---:|---:|---:|\n")
-  foreach(row IN LISTS measured)
-    hundredths_of(seconds ${time_${row}} 1000)
-    hundredths_of(ratio ${time_${row}} ${time_bench_compile_time_std_regex_cpp})
-    execute_process(COMMAND "${size}" "${folder}/${row}.o" OUTPUT_VARIABLE sizes COMMAND_ERROR_IS_FATAL ANY)
-    string(REGEX MATCH "\n *([0-9]+)" matched "${sizes}")
-    string(APPEND table "| ${name_${row}} | ${seconds} | ${ratio} | ${CMAKE_MATCH_1} |\n")
+  foreach(row IN ITEMS tests_nn_ops_linear_cpp tests_nn_ops_linear_cpp_compiled)
+    list(APPEND options_${row} -Og "-I${root}/tests")
+    string(APPEND name_${row} ", -Og")
   endforeach()
+  # What all of these share, once.
+  set(source_compiled_part "${folder}/compiled_part.cpp")
+  set(name_compiled_part "the compiled part, once")
+  set(options_compiled_part -DMP_COMPILED)
+  file(WRITE "${source_compiled_part}" "#define MP_COMPILED_SOURCE\n#include <mp/compiled.hpp>\n")
+  list(REMOVE_ITEM rows bench_compile_time_std_regex_cpp_compiled)
+  measure(3 ${rows} compiled_part)
+  # cells_of(<variable> <row>)
+  function(cells_of variable row)
+    set(${variable} " | | |" PARENT_SCOPE)
+    if(row IN_LIST measured)
+      hundredths_of(seconds ${time_${row}} 1000)
+      hundredths_of(ratio ${time_${row}} ${time_bench_compile_time_std_regex_cpp})
+      execute_process(COMMAND "${size}" "${folder}/${row}.o" OUTPUT_VARIABLE sizes COMMAND_ERROR_IS_FATAL ANY)
+      string(REGEX MATCH "\n *([0-9]+)" matched "${sizes}")
+      set(${variable} " ${seconds} | ${ratio} | ${CMAKE_MATCH_1} |" PARENT_SCOPE)
+    endif()
+  endfunction()
+  string(CONCAT table "| source | headers, s | times std::regex | bytes of code | mp::compiled, s | times std::regex | bytes |\n"
+    "|---|---:|---:|---:|---:|---:|---:|\n")
+  foreach(row IN LISTS rows)
+    if(NOT row MATCHES "_compiled$" AND row IN_LIST measured)
+      cells_of(of_headers ${row})
+      cells_of(of_compiled ${row}_compiled)
+      string(APPEND table "| ${name_${row}} |${of_headers}${of_compiled}\n")
+    endif()
+  endforeach()
+  cells_of(of_compiled compiled_part)
+  string(APPEND table "| ${name_compiled_part} | | | |${of_compiled}\n")
   file(WRITE "${SOURCES_TABLE}" "${table}")
   message("${table}")
 endif()
