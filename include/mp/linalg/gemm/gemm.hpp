@@ -107,9 +107,8 @@ namespace mp { inline namespace MP_ISA_NAMESPACE {
 /// Runs on exec.threads threads, fewer where the product is small. Fastest where the rows (of column-major
 /// matrices, the columns) begin at multiples of 64 bytes: bfloat16 by AMX is then up to 1.4 times as fast.
 /// Memory for packed blocks is taken from the heap, on one thread at most about 10 MiB, unless a
-/// gemm_workspace is passed; a small product of more than a few rows that needs no more than 32 KiB takes
-/// them from the stack. Different calls may run concurrently when none writes what another one reads or
-/// writes.
+/// gemm_workspace is passed; a small product that needs no more than 32 KiB takes it from the stack. Different
+/// calls may run concurrently when none writes what another one reads or writes.
 ///
 /// Throws argument_error, before anything is written, for: fewer than one thread; instructions that the
 /// processor lacks; a negative size; a leading dimension that is too small; null data with a non-zero size;

@@ -159,11 +159,15 @@ inline void multiply_skinny(cpu exec, const product_task& task, const direct_pro
     const std::ptrdiff_t chunk_columns = divide_up(panels, chunks) * panel_width;
     const std::ptrdiff_t thread_bytes =
         round_up(skinny_tile::workspace_bytes(task, direct, chunk_columns), 4096);
+    // A small product needs no heap.
+    alignas(64) std::byte on_stack[32 << 10];
     gemm_workspace own;
     // A product that was given memory leaves the executor alone: others may run beside it, as in a batch.
     const mp::workspace::frame frame(workspace == nullptr ? exec.workspace : nullptr);
-    std::byte* const memory =
-        product_memory(exec, workspace, own, static_cast<std::size_t>(chunks * thread_bytes));
+    std::byte* memory = on_stack;
+    if (chunks * thread_bytes > static_cast<std::ptrdiff_t>(sizeof on_stack)) {
+        memory = product_memory(exec, workspace, own, static_cast<std::size_t>(chunks * thread_bytes));
+    }
     parallel_for(exec, static_cast<std::size_t>(chunks), 1, [&](std::size_t begin, std::size_t end) {
         for (auto index = static_cast<std::ptrdiff_t>(begin); index < static_cast<std::ptrdiff_t>(end);
              ++index) {
