@@ -32,21 +32,21 @@ constexpr std::size_t random_room(std::size_t count) noexcept {
 
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
+/// The words of `blocks` blocks of four from first_block on, past the last of which the first one follows.
+inline void random_blocks_portably(std::uint64_t seed, std::uint64_t first_block, std::uint32_t* to,
+                                   std::size_t blocks) noexcept {
+    for (std::size_t i = 0; i < blocks; ++i) {
+        const philox4x32 words = random_block(seed, (first_block + i) & last_random_block);
+        std::memcpy(to + 4 * i, words.word, sizeof words.word);
+    }
+}
+
 /// random_bits(seed, first + i) for i in [0, count), which lie in `room` from the returned place on.
 inline const std::uint32_t* random_words(instruction_set isa, std::uint64_t seed, std::uint64_t first,
                                          std::size_t count, std::uint32_t* room) noexcept {
-    const std::uint64_t block = first / 4;
     const auto skipped = as<std::size_t>(first % 4);
-    using kernel_type = void (*)(std::uint64_t, std::uint64_t, std::uint32_t*, std::size_t) noexcept;
-    const kernel_type kernel = MP_SELECT_TARGET(isa, kernel_type{nullptr}, random_blocks);
-    if (isa != instruction_set::portable) {
-        kernel(seed, block, room, (skipped + count + 31) / 32 * 8);
-    } else {
-        for (std::size_t j = 0; j < skipped + count; j += 4) {
-            const philox4x32 words = random_block(seed, (block + j / 4) & last_random_block);
-            std::memcpy(room + j, words.word, sizeof words.word);
-        }
-    }
+    const auto kernel = MP_SELECT_TARGET(isa, &random_blocks_portably, random_blocks);
+    kernel(seed, first / 4, room, (skipped + count + 31) / 32 * 8);
     return room + skipped;
 }
 
