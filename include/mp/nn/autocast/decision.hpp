@@ -52,6 +52,7 @@ MP_CORE_FUNCTION region_decision decide_call(const autocast_state& state, device
 /// The deciding rule, as text.
 MP_CORE_FUNCTION std::string rule_text(autocast::decided_by by, std::string_view list,
                                        const autocast::op_rule* rule, const autocast::region_rule* scope);
+MP_CORE_FUNCTION std::string rule_text(const region_decision& decision);
 
 #if MP_CORE_BODIES
 MP_CORE_FUNCTION bool layer_matches(std::string_view pattern) {
@@ -136,8 +137,6 @@ MP_CORE_FUNCTION std::string rule_text(const region_decision& decision) {
     return rule_text(decision.by, decision.list == nullptr ? std::string_view() : decision.list->name,
                      decision.rule, decision.scope);
 }
-#else
-MP_CORE_FUNCTION std::string rule_text(const region_decision& decision);
 #endif
 
 }}  // namespace mp::detail
