@@ -36,13 +36,14 @@ namespace mp::detail { inline namespace MP_CORE_NAMESPACE {
 
 #define MP_IN_PART(number) (MP_COMPILED_SOURCE + 0 == 0 || MP_COMPILED_SOURCE + 0 == number)
 
-#define MP_DEFINE_OPERAND(...)                                                 \
-    template <>                                                                \
-    constinit const operand_kernels product_kernels<__VA_ARGS__>::of_operand = \
-        make_operand_kernels<__VA_ARGS__>();
-#define MP_DEFINE_RESULT(...)                                                \
-    template <>                                                              \
-    constinit const result_kernels product_kernels<__VA_ARGS__>::of_result = \
+#define MP_DEFINE_OPERAND(...)                                                     \
+    template <>                                                                    \
+    constinit const operand_kernels                                                \
+        owned_product_kernels<__VA_ARGS__, kernels_of_compiled_part>::of_operand = \
+            make_operand_kernels<__VA_ARGS__>();
+#define MP_DEFINE_RESULT(...)                                                                                \
+    template <>                                                                                              \
+    constinit const result_kernels owned_product_kernels<__VA_ARGS__, kernels_of_compiled_part>::of_result = \
         make_result_kernels<__VA_ARGS__>();
 #define MP_DEFINE_FORMAT(format)                    \
     MP_DEFINE_OPERAND(basic_float<formats::format>) \

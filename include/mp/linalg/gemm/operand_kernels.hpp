@@ -71,7 +71,8 @@ constexpr operand_kernels make_operand_kernels() {
 
 namespace mp::detail { inline namespace MP_CORE_NAMESPACE {
 
-template <class Value>
-constinit const operand_kernels product_kernels<Value>::of_operand = make_operand_kernels<Value>();
+template <class Value, class Owner>
+constinit const operand_kernels owned_product_kernels<Value, Owner>::of_operand =
+    make_operand_kernels<Value>();
 
 }}  // namespace mp::detail

@@ -36,10 +36,11 @@ namespace mp::detail { inline namespace MP_CORE_NAMESPACE {
 struct operand_kernels;  // <mp/linalg/gemm/operand_kernels.hpp>
 struct result_kernels;   // <mp/linalg/gemm/tile_output.hpp>
 
-/// What multiply() needs of an element type, one constant of each kind for each type. Those of the library's formats
-/// are in the compiled part, where there is one.
-template <class Value>
-struct product_kernels {
+/// Owner of the kernels for the library's formats where there is a compiled part, see product_kernels.
+struct kernels_of_compiled_part {};
+
+template <class Value, class Owner>
+struct owned_product_kernels {
     static const operand_kernels of_operand;
     static const result_kernels of_result;
 };
@@ -79,14 +80,9 @@ MP_CORE_FUNCTION void multiply(const cpu& exec, const product_call& call);
 MP_CORE_FUNCTION packed_panels pack_panels_of_matrix(const cpu& exec, const view_extent& b,
                                                      const operand_kernels& kernels, gemm_workspace& memory);
 
-/// The name of the kernel for a product of so many rows.
+/// Returns the name of the kernel that is selected for a product with `rows` rows.
 MP_CORE_FUNCTION std::string_view product_kernel_name(const cpu& exec, const operand_kernels& a,
                                                       const operand_kernels& b, std::ptrdiff_t rows);
-
-/// Memory of a checked view.
-[[nodiscard]] inline void* memory_of(const view_extent& view) {
-    return reinterpret_cast<void*>(view.address);  // NOLINT(performance-no-int-to-ptr)
-}
 
 }}  // namespace mp::detail
 
@@ -96,26 +92,64 @@ MP_CORE_FUNCTION std::string_view product_kernel_name(const cpu& exec, const ope
     f(float8_e4m3fn) f(float8_e5m2) f(float8_e4m3) f(float8_e3m4) f(float8_e4m3b11fnuz) f(float8_e4m3fnuz) \
         f(float8_e5m2fnuz) f(float8_e8m0fnu) f(float6_e2m3fn) f(float6_e3m2fn) f(float4_e2m1fn)
 
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
+
+/// Owner of the kernels for all other types. It is in the namespace of the target, so that sources of different -march
+/// have different constants: they refer to code that is compiled for the target of the source.
+struct kernels_of_source {};
+
+template <class Value>
+inline constexpr bool has_compiled_kernels = false;
+
+/// Constants that multiply() requires for an element type, one for operands and one for results.
+template <class Value>
+using product_kernels = owned_product_kernels<
+    Value, std::conditional_t<has_compiled_kernels<Value>, kernels_of_compiled_part, kernels_of_source>>;
+
+/// Returns the memory of a view.
+[[nodiscard]] inline void* memory_of(const view_extent& view) {
+    return reinterpret_cast<void*>(view.address);  // NOLINT(performance-no-int-to-ptr)
+}
+
+#if defined(MP_COMPILED)
+template <>
+inline constexpr bool has_compiled_kernels<float> = true;
+template <>
+inline constexpr bool has_compiled_kernels<double> = true;
+template <>
+inline constexpr bool has_compiled_kernels<std::int8_t> = true;
+#define MP_HAS_KERNELS(format) \
+    template <>                \
+    inline constexpr bool has_compiled_kernels<basic_float<formats::format>> = true;
+MP_FOR_EACH_LARGE_FORMAT(MP_HAS_KERNELS)
+MP_FOR_EACH_SMALL_FORMAT(MP_HAS_KERNELS)
+#undef MP_HAS_KERNELS
+#endif
+
+}}  // namespace mp::detail
+
 #if defined(MP_COMPILED)
 namespace mp::detail { inline namespace MP_CORE_NAMESPACE {
 
 // Declared here, and defined in the compiled part.
-template <>
-const operand_kernels product_kernels<float>::of_operand;
-template <>
-const operand_kernels product_kernels<std::int8_t>::of_operand;
-template <>
-const result_kernels product_kernels<float>::of_result;
-template <>
-const result_kernels product_kernels<double>::of_result;
-#define MP_DECLARE_KERNELS(format)                                                   \
-    template <>                                                                      \
-    const operand_kernels product_kernels<basic_float<formats::format>>::of_operand; \
-    template <>                                                                      \
-    const result_kernels product_kernels<basic_float<formats::format>>::of_result;
-MP_FOR_EACH_LARGE_FORMAT(MP_DECLARE_KERNELS)
-MP_FOR_EACH_SMALL_FORMAT(MP_DECLARE_KERNELS)
-#undef MP_DECLARE_KERNELS
+#define MP_DECLARE_OPERAND(...) \
+    template <>                 \
+    const operand_kernels owned_product_kernels<__VA_ARGS__, kernels_of_compiled_part>::of_operand;
+#define MP_DECLARE_RESULT(...) \
+    template <>                \
+    const result_kernels owned_product_kernels<__VA_ARGS__, kernels_of_compiled_part>::of_result;
+#define MP_DECLARE_FORMAT(format)                    \
+    MP_DECLARE_OPERAND(basic_float<formats::format>) \
+    MP_DECLARE_RESULT(basic_float<formats::format>)
+MP_DECLARE_OPERAND(float)
+MP_DECLARE_OPERAND(std::int8_t)
+MP_DECLARE_RESULT(float)
+MP_DECLARE_RESULT(double)
+MP_FOR_EACH_LARGE_FORMAT(MP_DECLARE_FORMAT)
+MP_FOR_EACH_SMALL_FORMAT(MP_DECLARE_FORMAT)
+#undef MP_DECLARE_FORMAT
+#undef MP_DECLARE_RESULT
+#undef MP_DECLARE_OPERAND
 
 }}  // namespace mp::detail
 #endif

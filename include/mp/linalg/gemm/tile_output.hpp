@@ -308,16 +308,16 @@ tile_output make_tile_output(instruction_set isa, Value* data, std::ptrdiff_t le
                             alpha, beta, &epilogue, apply_of<Epilogue>());
 }
 
-}}  // namespace mp::detail
-
-namespace mp::detail { inline namespace MP_CORE_NAMESPACE {
-
 template <class Value>
 constexpr result_kernels make_result_kernels() {
     return {sizeof(Value), std::is_same_v<Value, float>, &result_functions_for<Value>};
 }
 
-template <class Value>
-constinit const result_kernels product_kernels<Value>::of_result = make_result_kernels<Value>();
+}}  // namespace mp::detail
+
+namespace mp::detail { inline namespace MP_CORE_NAMESPACE {
+
+template <class Value, class Owner>
+constinit const result_kernels owned_product_kernels<Value, Owner>::of_result = make_result_kernels<Value>();
 
 }}  // namespace mp::detail
