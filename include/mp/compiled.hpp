@@ -15,6 +15,7 @@
 #error "define MP_COMPILED for all sources, and MP_COMPILED_SOURCE in the one that includes <mp/compiled.hpp>"
 #endif
 
+#include <mp/arrays/array/element_type.hpp>
 #include <mp/arrays/convert/convert.hpp>
 #include <mp/config.hpp>
 #include <mp/executor.hpp>
@@ -22,7 +23,9 @@
 #include <mp/linalg/gemm/product.hpp>
 #include <mp/matrix_view.hpp>
 #include <mp/nn/autocast/decision.hpp>
+#include <mp/nn/autocast/library_op.hpp>
 #include <mp/nn/autocast/region.hpp>
+#include <mp/ops.hpp>
 #include <mp/numbers/format/basic_float.hpp>
 #include <mp/numbers/format/named_formats.hpp>
 #include <mp/numbers/rules/double_functions.hpp>
@@ -45,20 +48,28 @@ namespace mp::detail { inline namespace MP_CORE_NAMESPACE {
     template <>                                                                                              \
     constinit const result_kernels owned_product_kernels<__VA_ARGS__, kernels_of_compiled_part>::of_result = \
         make_result_kernels<__VA_ARGS__>();
+#define MP_DEFINE_ELEMENT(...)                                                                       \
+    template <>                                                                                      \
+    constinit const element_type owned_element_type<__VA_ARGS__, kernels_of_compiled_part>::record = \
+        make_product_element<__VA_ARGS__, kernels_of_compiled_part>();
 #define MP_DEFINE_FORMAT(format)                    \
     MP_DEFINE_OPERAND(basic_float<formats::format>) \
-    MP_DEFINE_RESULT(basic_float<formats::format>)
+    MP_DEFINE_RESULT(basic_float<formats::format>)  \
+    MP_DEFINE_ELEMENT(basic_float<formats::format>)
 #if MP_IN_PART(1)
 MP_DEFINE_OPERAND(float)
 MP_DEFINE_OPERAND(std::int8_t)
 MP_DEFINE_RESULT(float)
 MP_DEFINE_RESULT(double)
+MP_DEFINE_ELEMENT(float)
+MP_DEFINE_ELEMENT(double)
 MP_FOR_EACH_LARGE_FORMAT(MP_DEFINE_FORMAT)
 #endif
 #if MP_IN_PART(2)
 MP_FOR_EACH_SMALL_FORMAT(MP_DEFINE_FORMAT)
 #endif
 #undef MP_DEFINE_FORMAT
+#undef MP_DEFINE_ELEMENT
 #undef MP_DEFINE_RESULT
 #undef MP_DEFINE_OPERAND
 
@@ -116,6 +127,64 @@ MP_INSTANTIATE_BINARY(product_function)
 #undef MP_INSTANTIATE_BINARY
 #undef MP_INSTANTIATE_FUNCTION
 #endif
+
+#define MP_DEFINE_OP_IN(real, number, op)                                 \
+    template <>                                                           \
+    const op_functions& core_functions<label_of<op>(), real, number>() { \
+        return own_functions<op, real, number>();                         \
+    }
+#define MP_DEFINE_OP(op)                        \
+    MP_DEFINE_OP_IN(float, false, ops::op##_op) \
+    MP_DEFINE_OP_IN(double, false, ops::op##_op)
+#define MP_DEFINE_NUMBER_OP(op)                \
+    MP_DEFINE_OP(op)                           \
+    MP_DEFINE_OP_IN(float, true, ops::op##_op) \
+    MP_DEFINE_OP_IN(double, true, ops::op##_op)
+#define MP_DEFINE_WITH_BACKWARD(op) MP_DEFINE_OP(op) MP_DEFINE_OP(op##_backward)
+#if MP_IN_PART(3)
+MP_DEFINE_OP(matmul)
+MP_DEFINE_WITH_BACKWARD(linear)
+MP_DEFINE_OP(linear_with_preactivation)
+MP_DEFINE_OP(linear_backward_with_preactivation)
+MP_DEFINE_WITH_BACKWARD(scaled_dot_product_attention)
+MP_DEFINE_WITH_BACKWARD(conv2d)
+#endif
+#if MP_IN_PART(4)
+MP_DEFINE_WITH_BACKWARD(relu)
+MP_DEFINE_WITH_BACKWARD(gelu)
+MP_DEFINE_WITH_BACKWARD(silu)
+MP_DEFINE_WITH_BACKWARD(tanh)
+MP_DEFINE_WITH_BACKWARD(sigmoid)
+MP_DEFINE_WITH_BACKWARD(add)
+MP_DEFINE_WITH_BACKWARD(multiply)
+MP_DEFINE_WITH_BACKWARD(dropout)
+MP_DEFINE_NUMBER_OP(sum)
+MP_DEFINE_NUMBER_OP(mean)
+MP_DEFINE_NUMBER_OP(sum_backward)
+MP_DEFINE_NUMBER_OP(mean_backward)
+MP_DEFINE_WITH_BACKWARD(embedding)
+MP_DEFINE_WITH_BACKWARD(rotary_embedding)
+MP_DEFINE_WITH_BACKWARD(permute_heads)
+MP_DEFINE_OP(concatenate)
+MP_DEFINE_OP(split)
+MP_DEFINE_WITH_BACKWARD(max_pool2d)
+MP_DEFINE_WITH_BACKWARD(average_pool2d)
+MP_DEFINE_WITH_BACKWARD(softmax)
+MP_DEFINE_WITH_BACKWARD(log_softmax)
+MP_DEFINE_WITH_BACKWARD(layer_norm)
+MP_DEFINE_WITH_BACKWARD(rms_norm)
+MP_DEFINE_WITH_BACKWARD(mean_squared_error)
+MP_DEFINE_OP(mean_squared_error_to_memory)
+MP_DEFINE_WITH_BACKWARD(mean_absolute_error)
+MP_DEFINE_OP(mean_absolute_error_to_memory)
+MP_DEFINE_WITH_BACKWARD(softmax_cross_entropy)
+MP_DEFINE_OP(softmax_cross_entropy_to_memory)
+MP_DEFINE_OP(softmax_cross_entropy_with_gradient)
+#endif
+#undef MP_DEFINE_WITH_BACKWARD
+#undef MP_DEFINE_NUMBER_OP
+#undef MP_DEFINE_OP
+#undef MP_DEFINE_OP_IN
 
 #undef MP_IN_PART
 

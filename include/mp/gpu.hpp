@@ -24,7 +24,7 @@
 #include <mp/nn/ops/dropout/gpu.hpp>
 #include <mp/nn/ops/embedding/gpu.hpp>
 #include <mp/nn/ops/gpu_casts.hpp>
-#include <mp/nn/ops/linear.hpp>
+#include <mp/nn/ops/linear/gpu.hpp>
 #include <mp/nn/ops/losses/gpu.hpp>
 #include <mp/nn/ops/normalization/gpu.hpp>
 #include <mp/nn/ops/pooling/gpu.hpp>

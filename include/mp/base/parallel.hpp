@@ -5,6 +5,7 @@
 /// microseconds a thread; where the including project is compiled with OpenMP, its threads are used instead.
 #pragma once
 
+#include <mp/base/thread_count.hpp>
 #include <mp/error.hpp>
 #include <mp/executor.hpp>
 
@@ -20,15 +21,6 @@
 #include <vector>
 
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
-
-[[noreturn]] MP_NEVER_INLINE inline void throw_threads(std::string_view function, int threads) {
-    throw_argument(function, "exec.threads", threads, "must be at least 1");
-}
-/// Throws argument_error in the name of `function` when the executor asks for fewer than one thread.
-MP_ALWAYS_INLINE void check_threads(std::string_view function, const cpu& exec) {
-    if (exec.threads < 1) [[unlikely]]
-        throw_threads(function, exec.threads);
-}
 
 /// Number of threads of the executor for one call.
 inline int threads_of(cpu exec) noexcept {

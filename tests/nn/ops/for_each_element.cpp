@@ -16,6 +16,7 @@ using mp::bfloat16;
 using mp::half;
 using mp::matrix_view;
 using mp::storage_order;
+using mp::detail::any_matrix_of;
 using ops_test::matrix;
 
 /// The memory of a thread for a row.
@@ -48,9 +49,9 @@ TEST_CASE("every element is visited once with those at its place, in all layouts
                 const mp::cpu exec{.threads = 3};
                 map_elements(mp::detail::sum_function{}, exec, y.view, matrix_view<const float>(a.view),
                              matrix_view<const half>(b.view));
-                mp::detail::for_each_float(
-                    exec, [](float x, float w) { return x - w; }, z.view, matrix_view<const float>(a.view),
-                    matrix_view<const half>(b.view));
+                mp::detail::for_each_real<float>(
+                    exec, [](float x, float w) { return x - w; }, any_matrix_of(z.view),
+                    any_matrix_of(a.view), any_matrix_of(b.view));
                 std::ptrdiff_t wrong = 0;
                 for (std::ptrdiff_t r = 0; r < r_count; ++r) {
                     for (std::ptrdiff_t c = 0; c < c_count; ++c) {
@@ -68,7 +69,7 @@ TEST_CASE("every element is visited once with those at its place, in all layouts
 TEST_CASE("a run knows the places of its elements") {
     ops_test::for_each_layout([](storage_order order, std::ptrdiff_t padding) {
         matrix<float> y(150, 90, padding, order);
-        mp::detail::for_each_run(
+        mp::detail::for_each_run<float>(
             mp::cpu{.threads = 2},
             [](const mp::detail::element_run& run, float* to) {
                 for (std::size_t i = 0; i < run.count; ++i) {
@@ -78,7 +79,7 @@ TEST_CASE("a run knows the places of its elements") {
                     to[i] = static_cast<float>(1000 * r + c);
                 }
             },
-            y.view);
+            any_matrix_of(y.view));
         std::ptrdiff_t wrong = 0;
         for (std::ptrdiff_t r = 0; r < 150; ++r) {
             for (std::ptrdiff_t c = 0; c < 90; ++c) {
@@ -96,11 +97,10 @@ TEST_CASE("rows are loaded as floats and stored with one rounding, in all layout
             matrix<Value> x(3, 300, padding, order), y(3, 300, padding, order);
             x.randomize(1);
             mp::detail::for_each_row<room>(mp::cpu{.threads = 2}, 3, 300, [&](std::ptrdiff_t r, room& work) {
-                const float* const from =
-                    mp::detail::floats_of_row(matrix_view<const Value>(x.view), r, work.in);
-                float* const to = mp::detail::row_target(y.view, r, work.out);
+                const float* const from = mp::detail::reals_of_row(any_matrix_of(x.view), r, work.in);
+                float* const to = mp::detail::row_target(any_matrix_of(y.view), r, work.out);
                 for (std::size_t i = 0; i < 300; ++i) to[i] = 1.01F * from[i];
-                mp::detail::put_row(to, y.view, r);
+                mp::detail::put_row(to, any_matrix_of(y.view), r);
             });
             int wrong = 0;
             for (std::ptrdiff_t r = 0; r < 3; ++r) {

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// How the ops walk over the elements of matrices of one shape: along the lines of the output, split over
-/// threads, in runs of floats or row by row. Where an element is a double, everything here is doubles in
-/// place of floats.
-///
-/// A view with leading_dimension 0 in row-major order is a row that is repeated; it may be read here.
+/// Traversals of matrices of one shape and any element types: along the rows or columns of the output that are
+/// contiguous, split over threads, in runs of floats; in runs of doubles where an element is a double.
 #pragma once
 
+#include <mp/arrays/array/element_rows.hpp>
+#include <mp/arrays/array/element_type.hpp>
 #include <mp/arrays/array/parallel.hpp>
 #include <mp/arrays/convert/bulk.hpp>
 #include <mp/base/parallel.hpp>
@@ -19,163 +18,88 @@
 #include <mp/numbers/simd/processor.hpp>
 
 #include <algorithm>
+#include <array>
 #include <concepts>
 #include <cstddef>
 #include <cstring>
+#include <span>
+#include <type_traits>
+
+namespace mp::detail { inline namespace MP_CORE_NAMESPACE {
+
+/// Most elements of a run, which are converted to floats and back at once.
+inline constexpr std::size_t run_block = 256;
+/// Most columns that are added up at once.
+inline constexpr std::size_t element_block = 64;
+
+/// Reads `count` elements, `step` apart, as floats or doubles; exact.
+MP_CORE_FUNCTION void load_elements(const element_type& type, const std::byte* from, std::ptrdiff_t step,
+                                    std::size_t count, float* to);
+MP_CORE_FUNCTION void load_elements(const element_type& type, const std::byte* from, std::ptrdiff_t step,
+                                    std::size_t count, double* to);
+/// Writes `count` elements, `step` apart, each rounded once to nearest even.
+MP_CORE_FUNCTION void store_elements(const element_type& type, const float* from, std::size_t count,
+                                     std::byte* to, std::ptrdiff_t step = 1);
+MP_CORE_FUNCTION void store_elements(const element_type& type, const double* from, std::size_t count,
+                                     std::byte* to, std::ptrdiff_t step = 1);
+
+/// Writes kernel(in...) to every element of `out`, rounded once to its type. Elements are read before those in the same
+/// places are written, so that `out` may be one of the inputs.
+MP_CORE_FUNCTION void map_matrices(const cpu& exec, const any_matrix& out,
+                                   void (*kernel)(instruction_set, std::size_t, float*, const float*),
+                                   const any_matrix& x);
+MP_CORE_FUNCTION void map_matrices(const cpu& exec, const any_matrix& out,
+                                   void (*kernel)(instruction_set, std::size_t, double*, const double*),
+                                   const any_matrix& x);
+MP_CORE_FUNCTION void map_matrices(const cpu& exec, const any_matrix& out,
+                                   void (*kernel)(instruction_set, std::size_t, float*, const float*,
+                                                  const float*),
+                                   const any_matrix& a, const any_matrix& b);
+MP_CORE_FUNCTION void map_matrices(const cpu& exec, const any_matrix& out,
+                                   void (*kernel)(instruction_set, std::size_t, double*, const double*,
+                                                  const double*),
+                                   const any_matrix& a, const any_matrix& b);
+
+}}  // namespace mp::detail
 
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
-/// The strides of views that are walked along the lines of one of them.
-struct vector_walk {
-    bool by_rows;
-
-    template <class Value>
-    explicit vector_walk(matrix_view<Value> out) : by_rows(out.order == storage_order::row_major) {}
-
-    template <class Value>
-    [[nodiscard]] std::ptrdiff_t lines(matrix_view<Value> view) const {
-        return by_rows ? view.rows : view.columns;
-    }
-    template <class Value>
-    [[nodiscard]] std::ptrdiff_t length(matrix_view<Value> view) const {
-        return by_rows ? view.columns : view.rows;
-    }
-    template <class Value>
-    [[nodiscard]] std::ptrdiff_t vector_stride(matrix_view<Value> view) const {
-        return by_rows ? view.row_stride() : view.column_stride();
-    }
-    /// Distance between neighbours in a line.
-    template <class Value>
-    [[nodiscard]] std::ptrdiff_t step(matrix_view<Value> view) const {
-        return by_rows ? view.column_stride() : view.row_stride();
-    }
-};
-
-/// Calls f(line, begin, end) for chunks of the lines of `out`, on the threads of `exec`.
-template <class Out, class Function>
-void for_each_segment(cpu exec, matrix_view<Out> out, Function f) {
-    const vector_walk walk(out);
-    const std::ptrdiff_t length = walk.length(out);
-    if (length == 0) return;
-    constexpr std::ptrdiff_t longest = 16384;  // some ten microseconds of work, as a thread costs
-    const std::ptrdiff_t segments = (length - 1) / longest + 1;
-    const auto count = static_cast<std::size_t>(walk.lines(out) * segments);
-    const auto grain = static_cast<std::size_t>(1 + longest / length);
-    parallel_arithmetic(exec, count, grain, [&](std::size_t begin, std::size_t end) {
-        for (auto i = static_cast<std::ptrdiff_t>(begin); i < static_cast<std::ptrdiff_t>(end); ++i) {
-            const std::ptrdiff_t first = i % segments * longest;
-            f(i / segments, first, (std::min)(length, first + longest));
-        }
-    });
+/// Whether the elements are floats (doubles), which are used where they are.
+template <class Real>
+[[nodiscard]] bool holds_reals(const any_matrix& view) {
+    return !view.type->is_reduced && view.type->size == sizeof(Real);
 }
 
-/// Whether views of one shape lie in memory in the same order and without gaps, so that they are one line.
-template <class First, class... Rest>
-bool is_one_vector(matrix_view<First> first, matrix_view<Rest>... rest) {
-    const vector_walk walk(first);
-    const std::ptrdiff_t length = walk.length(first);
-    return walk.vector_stride(first) == length &&
-           ((walk.step(rest) == 1 && walk.vector_stride(rest) == length) && ...);
+/// Reads the elements of a row.
+template <class Real>
+void load_row(const any_matrix& matrix, std::ptrdiff_t row, Real* to) {
+    load_elements(*matrix.type, matrix.at(row, 0), matrix.column_stride(),
+                  static_cast<std::size_t>(matrix.columns), to);
 }
-
-/// The elements of such a view as one row.
-template <class Value>
-matrix_view<Value> as_one_vector(matrix_view<Value> view) {
-    return row_major(view.data, 1, view.rows * view.columns);
-}
-
-/// Most elements that are converted to float and back at once.
-inline constexpr std::size_t element_block = 64;
-/// Of runs, whose calls take longer.
-inline constexpr std::size_t run_block = 256;
-
-/// Up to run_block elements that are `step` apart, as floats; exact.
-template <class Value>
-void load_floats(const Value* from, std::ptrdiff_t step, std::size_t count, float* to) {
-    if (step == 1) {
-        if constexpr (std::same_as<Value, float>) {
-            std::memcpy(to, from, count * sizeof(float));
-        } else {
-            widen_to_float(conversion_isa(), from, to, count);
-        }
-    } else if constexpr (std::same_as<Value, float>) {
-        for (std::size_t i = 0; i < count; ++i) to[i] = from[static_cast<std::ptrdiff_t>(i) * step];
-    } else {
-        Value gathered[run_block];
-        for (std::size_t i = 0; i < count; ++i) gathered[i] = from[static_cast<std::ptrdiff_t>(i) * step];
-        widen_to_float(conversion_isa(), gathered, to, count);
-    }
-}
-
-/// The same as doubles.
-template <class Value>
-void load_floats(const Value* from, std::ptrdiff_t step, std::size_t count, double* to) {
-    for (std::size_t i = 0; i < count; ++i) {
-        to[i] = as<double>(from[static_cast<std::ptrdiff_t>(i) * step]);
-    }
-}
-
-/// Writes up to run_block elements that are `step` apart, each rounded once to nearest even.
-template <class Value>
-void store_floats(const float* from, std::size_t count, Value* to, std::ptrdiff_t step = 1) {
-    if (step != 1) {
-        Value rounded[run_block];
-        store_floats(from, count, rounded);
-        for (std::size_t i = 0; i < count; ++i) to[static_cast<std::ptrdiff_t>(i) * step] = rounded[i];
-    } else if constexpr (std::same_as<Value, float>) {
-        std::memcpy(to, from, count * sizeof(float));
-    } else {
-        convert_nearest(conversion_isa(), from, to, count);
-    }
-}
-
-template <class Value>
-void store_floats(const double* from, std::size_t count, Value* to, std::ptrdiff_t step = 1) {
-    for (std::size_t i = 0; i < count; ++i) to[static_cast<std::ptrdiff_t>(i) * step] = as<Value>(from[i]);
-}
-
-/// The elements of a row as floats.
-template <class Value, class Real>
-void load_row(matrix_view<const Value> matrix, std::ptrdiff_t row, Real* to) {
-    const std::ptrdiff_t step = matrix.column_stride();
-    constexpr auto block = static_cast<std::ptrdiff_t>(element_block);
-    for (std::ptrdiff_t first = 0; first < matrix.columns; first += block) {
-        load_floats(matrix.data + row * matrix.row_stride() + first * step, step,
-                    static_cast<std::size_t>((std::min)(block, matrix.columns - first)), to + first);
-    }
-}
-
-/// The floats of a row: where they are if they lie side by side, else in `room`.
-template <class Value, class Real>
-const Real* floats_of_row(matrix_view<const Value> matrix, std::ptrdiff_t row, Real* room) {
-    if constexpr (std::same_as<Value, Real>) {
-        if (matrix.column_stride() == 1) return matrix.data + row * matrix.row_stride();
+/// The elements of a row: in place if they are contiguous Reals, else copied to `room`.
+template <class Real>
+const Real* reals_of_row(const any_matrix& matrix, std::ptrdiff_t row, Real* room) {
+    if (holds_reals<Real>(matrix) && matrix.column_stride() == 1) {
+        return reinterpret_cast<const Real*>(matrix.at(row, 0));
     }
     load_row(matrix, row, room);
     return room;
 }
-/// Where the floats of a row are to be written: into the row if they lie there side by side, else into
-/// `room`, from where put_row takes them.
-template <class Value, class Real>
-Real* row_target(matrix_view<Value> matrix, std::ptrdiff_t row, Real* room) {
-    if constexpr (std::same_as<Value, Real>) {
-        if (matrix.column_stride() == 1) return matrix.data + row * matrix.row_stride();
+/// Memory for the results of a row: the row itself if it holds contiguous Reals, else `room`, from which put_row() rounds
+/// them.
+template <class Real>
+Real* row_target(const any_matrix& matrix, std::ptrdiff_t row, Real* room) {
+    if (holds_reals<Real>(matrix) && matrix.column_stride() == 1) {
+        return reinterpret_cast<Real*>(matrix.at(row, 0));
     }
     return room;
 }
-/// Rounds the floats to the elements of a row, unless they are in it already.
-template <class Value, class Real>
-void put_row(const Real* from, matrix_view<Value> matrix, std::ptrdiff_t row) {
-    const std::ptrdiff_t step = matrix.column_stride();
-    Value* const to = matrix.data + row * matrix.row_stride();
-    if constexpr (std::same_as<Value, Real>) {
-        if (to == from) return;
-    }
-    constexpr auto block = static_cast<std::ptrdiff_t>(run_block);
-    for (std::ptrdiff_t first = 0; first < matrix.columns; first += block) {
-        store_floats(from + first, static_cast<std::size_t>((std::min)(block, matrix.columns - first)),
-                     to + first * step, step);
-    }
+/// Rounds results to the elements of a row, unless they are in it already.
+template <class Real>
+void put_row(const Real* from, const any_matrix& matrix, std::ptrdiff_t row) {
+    std::byte* const to = matrix.at(row, 0);
+    if (to == reinterpret_cast<const std::byte*>(from)) return;
+    store_elements(*matrix.type, from, static_cast<std::size_t>(matrix.columns), to, matrix.column_stride());
 }
 
 /// Calls f(row, room) for every row, where room is a Room(columns, memory of Room::size(columns) elements) that a
@@ -193,7 +117,21 @@ void for_each_row(cpu exec, std::ptrdiff_t rows, std::ptrdiff_t columns, Functio
     });
 }
 
-/// Elements that follow each other along a line of the output; at most run_block.
+/// Distance between the vectors of `view` when it is traversed along the rows, or the columns, of another.
+[[nodiscard]] inline std::ptrdiff_t vector_stride(const any_matrix& view, bool by_rows) {
+    return by_rows ? view.row_stride() : view.column_stride();
+}
+/// Distance between neighbours in such a vector.
+[[nodiscard]] inline std::ptrdiff_t element_stride(const any_matrix& view, bool by_rows) {
+    return by_rows ? view.column_stride() : view.row_stride();
+}
+/// Address of element `at` of vector `index`.
+[[nodiscard]] inline std::byte* element_of_vector(const any_matrix& view, bool by_rows, std::ptrdiff_t index,
+                                                  std::ptrdiff_t at) {
+    return by_rows ? view.at(index, at) : view.at(at, index);
+}
+
+/// Elements that follow each other along a row or column of the output; at most run_block.
 struct element_run {
     std::ptrdiff_t row;     ///< of the first element
     std::ptrdiff_t column;  ///< of the first element
@@ -201,79 +139,120 @@ struct element_run {
     std::size_t count;
 };
 
-/// Calls f(run, to, from...) with arrays of floats, the elements of `in` at the places of the run, and rounds
-/// what f writes to `to` to the elements of `out`. Elements are read before those at the same places are
-/// written, so that `out` may be one of `in`.
-template <class Function, class Out, class... In>
-void for_each_run(cpu exec, Function f, matrix_view<Out> out, matrix_view<const In>... in) {
-    using real = real_of<Out, In...>;
-    const vector_walk walk(out);
-    for_each_segment(exec, out, [&](std::ptrdiff_t line, std::ptrdiff_t begin, std::ptrdiff_t end) {
-        constexpr auto block = static_cast<std::ptrdiff_t>(run_block);
-        for (std::ptrdiff_t first = begin; first < end; first += block) {
-            const auto count = static_cast<std::size_t>((std::min)(block, end - first));
-            const element_run run{walk.by_rows ? line : first, walk.by_rows ? first : line, walk.by_rows,
-                                  count};
-            real results[run_block];
-            const auto loaded = [&](auto view, real* values) -> const real* {
-                load_floats(view.data + line * walk.vector_stride(view) + first * walk.step(view),
-                            walk.step(view), count, values);
-                return values;
-            };
-            struct values {
-                real value[run_block];
-            };
-            const auto call = [&](auto... room) { f(run, results, loaded(in, room.value)...); };
-            call((static_cast<void>(in), values{})...);
-            store_floats(results, count, out.data + line * walk.vector_stride(out) + first);
+/// Calls f(vector, begin, end) for chunks of the vectors of `out`, on the threads of `exec`.
+template <class Function>
+void for_each_segment(const cpu& exec, const any_matrix& out, Function f) {
+    const std::ptrdiff_t length = out.vector_length();
+    if (length == 0) return;
+    constexpr std::ptrdiff_t longest = 16384;  // some ten microseconds of work, as a thread costs
+    const std::ptrdiff_t segments = (length - 1) / longest + 1;
+    const auto count = static_cast<std::size_t>(out.vector_count() * segments);
+    const auto grain = static_cast<std::size_t>(1 + longest / length);
+    parallel_arithmetic(exec, count, grain, [&](std::size_t begin, std::size_t end) {
+        for (auto i = static_cast<std::ptrdiff_t>(begin); i < static_cast<std::ptrdiff_t>(end); ++i) {
+            const std::ptrdiff_t first = i % segments * longest;
+            f(i / segments, first, (std::min)(length, first + longest));
         }
     });
 }
 
-/// Calls f(count, to, from...) with arrays of floats, as for_each_run does with runs, for functions that do
-/// not ask where their elements are. Floats that lie side by side are not copied.
-template <class Function, class Out, class... In>
-void for_each_float_run(cpu exec, Function f, matrix_view<Out> out, matrix_view<const In>... in) {
-    if (out.rows > 1 && is_one_vector(out, in...)) {
-        return for_each_float_run(exec, f, as_one_vector(out), as_one_vector(in)...);
-    }
-    using real = real_of<Out, In...>;
-    if constexpr (std::same_as<Out, real> && (std::same_as<In, real> && ...)) {
-        const vector_walk walk(out);
-        if (((walk.step(in) == 1) && ...)) {
-            return for_each_segment(exec, out,
-                                    [&](std::ptrdiff_t line, std::ptrdiff_t begin, std::ptrdiff_t end) {
-                                        const auto at = [&](auto view) {
-                                            return view.data + line * walk.vector_stride(view) + begin;
-                                        };
-                                        f(static_cast<std::size_t>(end - begin), at(out), at(in)...);
-                                    });
+/// Calls f(run, to, from...) with arrays of Reals, the elements of `in` at the places of the run, and rounds what f writes
+/// to `to` to the elements of `out`. Elements are read before those at the same places are written, so that `out` may be
+/// one of `in`.
+template <class Real, class Function, class... In>
+void for_each_run(const cpu& exec, Function f, const any_matrix& out, const In&... in) {
+    const bool by_rows = out.row_major;
+    for_each_segment(exec, out, [&](std::ptrdiff_t vector, std::ptrdiff_t begin, std::ptrdiff_t end) {
+        constexpr auto block = static_cast<std::ptrdiff_t>(run_block);
+        for (std::ptrdiff_t first = begin; first < end; first += block) {
+            const auto count = static_cast<std::size_t>((std::min)(block, end - first));
+            const element_run run{by_rows ? vector : first, by_rows ? first : vector, by_rows, count};
+            Real results[run_block];
+            Real values[sizeof...(In) + 1][run_block];
+            [[maybe_unused]] std::size_t next = 0;
+            [[maybe_unused]] const auto loaded = [&](const any_matrix& view) -> const Real* {
+                Real* const to = values[next++];
+                load_elements(*view.type, element_of_vector(view, by_rows, vector, first),
+                              element_stride(view, by_rows), count, to);
+                return to;
+            };
+            // Braces, so that arguments are read in their order.
+            const std::array<const Real*, sizeof...(In) + 1> from{loaded(in)..., nullptr};
+            [&]<std::size_t... I>(std::index_sequence<I...>) {
+                f(run, results, from[I]...);
+            }(std::index_sequence_for<In...>{});
+            store_elements(*out.type, results, count, element_of_vector(out, by_rows, vector, first));
         }
+    });
+}
+
+/// The elements of a contiguous matrix as one row.
+[[nodiscard]] inline any_matrix as_one_row(const any_matrix& view) {
+    any_matrix result = view;
+    result.rows = 1;
+    result.columns = view.rows * view.columns;
+    result.leading_dimension = result.columns;
+    result.row_major = true;
+    return result;
+}
+/// Whether views of one shape lie in memory in the same order and without gaps.
+template <class... Rest>
+[[nodiscard]] bool are_one_vector(const any_matrix& first, const Rest&... rest) {
+    [[maybe_unused]] const auto fits = [&](const any_matrix& view) {
+        return element_stride(view, first.row_major) == 1 &&
+               vector_stride(view, first.row_major) == first.vector_length();
+    };
+    return first.is_contiguous() && (fits(rest) && ...);
+}
+
+/// Calls f(count, to, from...) with arrays of Reals, as for_each_run() does with runs, for functions that do not depend on
+/// the places of their elements. Contiguous Reals are not copied.
+template <class Real, class Function, class... In>
+void for_each_real_run(const cpu& exec, const Function& f, const any_matrix& out, const In&... in) {
+    if (out.vector_count() > 1 && are_one_vector(out, in...)) {
+        return for_each_real_run<Real>(exec, f, as_one_row(out), as_one_row(in)...);
     }
-    for_each_run(
-        exec, [&f](const element_run& run, auto* to, const auto*... from) { f(run.count, to, from...); }, out,
+    const bool by_rows = out.row_major;
+    if (holds_reals<Real>(out) && ((holds_reals<Real>(in) && element_stride(in, by_rows) == 1) && ...)) {
+        return for_each_segment(
+            exec, out, [&](std::ptrdiff_t vector, std::ptrdiff_t begin, std::ptrdiff_t end) {
+                const auto at = [&](const any_matrix& view) {
+                    return reinterpret_cast<Real*>(element_of_vector(view, by_rows, vector, begin));
+                };
+                f(static_cast<std::size_t>(end - begin), at(out), static_cast<const Real*>(at(in))...);
+            });
+    }
+    for_each_run<Real>(
+        exec, [&f](const element_run& run, Real* to, const auto*... from) { f(run.count, to, from...); }, out,
         in...);
 }
 
-/// Writes Function(in...) of <mp/numbers/rules/elementwise.hpp> to every element of `out`, rounded once to its
-/// format. On a GPU the function of this name in <mp/device/gpu/map_elements.hpp> does.
+/// Writes Function(in...) of <mp/numbers/rules/elementwise.hpp> to every element of `out`, computed in Real and rounded
+/// once to its type.
+template <class Function, class Real>
+void map_operands(const cpu& exec, const any_matrix& out, const any_matrix& x) {
+    using kernel = void (*)(instruction_set, std::size_t, Real*, const Real*);
+    map_matrices(exec, out, static_cast<kernel>(&map_floats<Function>), x);
+}
+template <class Function, class Real>
+void map_operands(const cpu& exec, const any_matrix& out, const any_matrix& a, const any_matrix& b) {
+    using kernel = void (*)(instruction_set, std::size_t, Real*, const Real*, const Real*);
+    map_matrices(exec, out, static_cast<kernel>(&map_floats<Function>), a, b);
+}
+
+/// Writes Function(in...) to every element of `out`, rounded once to its format. On a GPU the function of this name in <mp/device/gpu/map_elements.hpp> does.
 template <class Function, class Out, class... In>
 void map_elements(Function, const cpu& exec, matrix_view<Out> out, matrix_view<const In>... in) {
-    for_each_float_run(
-        exec,
-        [isa = best_instruction_set()](std::size_t count, auto* to, const auto*... from) {
-            map_floats<Function>(isa, count, to, from...);
-        },
-        out, in...);
+    map_operands<Function, real_of<Out, In...>>(exec, any_matrix_of(out), any_matrix_of(in)...);
 }
 
 /// Writes f(in...) to every element of `out`, rounded to float and from there to its format. f is a function
 /// of rounded_doubles of any number of lanes.
-template <class Function, class Out, class... In>
-void for_each_number(cpu exec, Function f, matrix_view<Out> out, matrix_view<const In>... in) {
-    for_each_float_run(
+template <class Real, class Function, class... In>
+void for_each_number(const cpu& exec, Function f, const any_matrix& out, const In&... in) {
+    for_each_real_run<Real>(
         exec,
-        [&f](std::size_t count, auto* to, const auto*... from) {
+        [&f](std::size_t count, Real* to, const auto*... from) {
             for_each_double(count, [&](auto kind, std::size_t i) {
                 using number = decltype(kind);
                 f(number::load(from + i)...).store(to + i);
@@ -284,14 +263,14 @@ void for_each_number(cpu exec, Function f, matrix_view<Out> out, matrix_view<con
 
 /// Writes f(in...), a float of floats (or a double of doubles), to every element of `out`, rounded once to
 /// its format.
-template <class Function, class Out, class... In>
-void for_each_float(cpu exec, Function f, matrix_view<Out> out, matrix_view<const In>... in) {
-    if (out.rows > 1 && is_one_vector(out, in...)) {
-        return for_each_float(exec, f, as_one_vector(out), as_one_vector(in)...);
+template <class Real, class Function, class... In>
+void for_each_real(const cpu& exec, Function f, const any_matrix& out, const In&... in) {
+    if (out.vector_count() > 1 && are_one_vector(out, in...)) {
+        return for_each_real<Real>(exec, f, as_one_row(out), as_one_row(in)...);
     }
-    for_each_run(
+    for_each_run<Real>(
         exec,
-        [&f](const element_run& run, auto* to, const auto*... from) {
+        [&f](const element_run& run, Real* to, const auto*... from) {
             if (run.count == run_block) {  // a loop of constant length is vectorised at -O2 already
                 for (std::size_t i = 0; i < run_block; ++i) to[i] = f(from[i]...);
             } else {
@@ -302,3 +281,209 @@ void for_each_float(cpu exec, Function f, matrix_view<Out> out, matrix_view<cons
 }
 
 }}  // namespace mp::detail
+
+#if MP_CORE_BODIES
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
+
+/// Calls f(elements, count) for blocks of elements that lie `step` apart, copied to be neighbours.
+template <class Function>
+void for_each_gathered(std::size_t size, const std::byte* from, std::ptrdiff_t step, std::size_t count,
+                       Function f) {
+    alignas(double) std::byte gathered[run_block * sizeof(double)];
+    const std::ptrdiff_t distance = step * static_cast<std::ptrdiff_t>(size);
+    const auto gather = [&]<std::size_t Size>(std::integral_constant<std::size_t, Size>, std::size_t first,
+                                              std::size_t length) {
+        for (std::size_t i = 0; i < length; ++i) {
+            std::memcpy(gathered + i * Size, from + static_cast<std::ptrdiff_t>(first + i) * distance, Size);
+        }
+    };
+    for (std::size_t first = 0; first < count; first += run_block) {
+        const std::size_t length = (std::min)(run_block, count - first);
+        switch (size) {
+            case 1:
+                gather(std::integral_constant<std::size_t, 1>{}, first, length);
+                break;
+            case 2:
+                gather(std::integral_constant<std::size_t, 2>{}, first, length);
+                break;
+            case 4:
+                gather(std::integral_constant<std::size_t, 4>{}, first, length);
+                break;
+            default:
+                gather(std::integral_constant<std::size_t, 8>{}, first, length);
+                break;
+        }
+        f(gathered, first, length);
+    }
+}
+template <class Function>
+void for_each_scattered(std::size_t size, std::byte* to, std::ptrdiff_t step, std::size_t count, Function f) {
+    alignas(double) std::byte values[run_block * sizeof(double)];
+    const std::ptrdiff_t distance = step * static_cast<std::ptrdiff_t>(size);
+    for (std::size_t first = 0; first < count; first += run_block) {
+        const std::size_t length = (std::min)(run_block, count - first);
+        f(values, first, length);
+        const auto scatter = [&]<std::size_t Size>(std::integral_constant<std::size_t, Size>) {
+            for (std::size_t i = 0; i < length; ++i) {
+                std::memcpy(to + static_cast<std::ptrdiff_t>(first + i) * distance, values + i * Size, Size);
+            }
+        };
+        switch (size) {
+            case 1:
+                scatter(std::integral_constant<std::size_t, 1>{});
+                break;
+            case 2:
+                scatter(std::integral_constant<std::size_t, 2>{});
+                break;
+            case 4:
+                scatter(std::integral_constant<std::size_t, 4>{});
+                break;
+            default:
+                scatter(std::integral_constant<std::size_t, 8>{});
+                break;
+        }
+    }
+}
+
+/// Converts arrays between two types, of which float holds all values unless one is double.
+inline void convert_elements(const cpu& exec, const element_type& from_type, const std::byte* from,
+                             const element_type& to_type, std::byte* to, std::size_t count) {
+    if (from_type.is_double || to_type.is_double) {
+        double values[run_block];
+        for (std::size_t i = 0; i < count; i += run_block) {
+            const std::size_t length = (std::min)(run_block, count - i);
+            from_type.to_doubles(from + i * from_type.size, values, length);
+            to_type.from_doubles(values, to + i * to_type.size, length);
+        }
+        return;
+    }
+    if (!from_type.is_reduced) {
+        return to_type.narrow_array(exec, reinterpret_cast<const float*>(from), to, count);
+    }
+    if (!to_type.is_reduced) return from_type.widen_array(exec, from, reinterpret_cast<float*>(to), count);
+    const instruction_set isa = isa_of("mp::convert", exec);
+    parallel_arithmetic(exec, count, std::size_t{1} << 16, [&](std::size_t begin, std::size_t end) {
+        float values[run_block];
+        for (std::size_t i = begin; i < end; i += run_block) {
+            const std::size_t length = (std::min)(run_block, end - i);
+            from_type.widen(isa, from + i * from_type.size, values, length);
+            to_type.narrow(isa, values, to + i * to_type.size, length);
+        }
+    });
+}
+
+}}  // namespace mp::detail
+
+namespace mp::detail { inline namespace MP_CORE_NAMESPACE {
+
+MP_CORE_FUNCTION void copy_elements(const cpu& exec, const any_matrix& from, const any_matrix& to) {
+    const std::ptrdiff_t vectors = to.vector_count();
+    const std::ptrdiff_t length = to.vector_length();
+    if (vectors == 0 || length == 0) return;
+    if (vectors == 1 || (from.is_contiguous() && to.is_contiguous())) {
+        return convert_elements(exec, *from.type, from.at(0, 0), *to.type, to.at(0, 0),
+                                static_cast<std::size_t>(vectors * length));
+    }
+    cpu inner = exec;
+    inner.threads = 1;
+    constexpr std::ptrdiff_t elements_per_chunk = 16384;  // some ten microseconds of work, as a thread costs
+    parallel_arithmetic(exec, static_cast<std::size_t>(vectors),
+                        static_cast<std::size_t>((std::max<std::ptrdiff_t>)(1, elements_per_chunk / length)),
+                        [&](std::size_t begin, std::size_t end) {
+                            for (auto vector = static_cast<std::ptrdiff_t>(begin);
+                                 vector < static_cast<std::ptrdiff_t>(end); ++vector) {
+                                convert_elements(inner, *from.type,
+                                                 element_of_vector(from, from.row_major, vector, 0), *to.type,
+                                                 element_of_vector(to, to.row_major, vector, 0),
+                                                 static_cast<std::size_t>(length));
+                            }
+                        });
+}
+
+MP_CORE_FUNCTION void load_elements(const element_type& type, const std::byte* from, std::ptrdiff_t step,
+                                    std::size_t count, float* to) {
+    if (step == 1 && !type.is_reduced) {
+        std::memcpy(to, from, count * sizeof(float));
+    } else if (step == 1) {
+        type.widen(conversion_isa(), from, to, count);
+    } else {
+        for_each_gathered(type.size, from, step, count,
+                          [&](const std::byte* values, std::size_t first, std::size_t length) {
+                              load_elements(type, values, 1, length, to + first);
+                          });
+    }
+}
+MP_CORE_FUNCTION void load_elements(const element_type& type, const std::byte* from, std::ptrdiff_t step,
+                                    std::size_t count, double* to) {
+    if (step == 1) return type.to_doubles(from, to, count);
+    for_each_gathered(type.size, from, step, count,
+                      [&](const std::byte* values, std::size_t first, std::size_t length) {
+                          type.to_doubles(values, to + first, length);
+                      });
+}
+MP_CORE_FUNCTION void store_elements(const element_type& type, const float* from, std::size_t count,
+                                     std::byte* to, std::ptrdiff_t step) {
+    if (step == 1 && !type.is_reduced) {
+        std::memcpy(to, from, count * sizeof(float));
+    } else if (step == 1) {
+        type.narrow(conversion_isa(), from, to, count);
+    } else {
+        for_each_scattered(type.size, to, step, count,
+                           [&](std::byte* values, std::size_t first, std::size_t length) {
+                               store_elements(type, from + first, length, values);
+                           });
+    }
+}
+MP_CORE_FUNCTION void store_elements(const element_type& type, const double* from, std::size_t count,
+                                     std::byte* to, std::ptrdiff_t step) {
+    if (step == 1) return type.from_doubles(from, to, count);
+    for_each_scattered(type.size, to, step, count,
+                       [&](std::byte* values, std::size_t first, std::size_t length) {
+                           type.from_doubles(from + first, values, length);
+                       });
+}
+
+MP_CORE_FUNCTION void map_matrices(const cpu& exec, const any_matrix& out,
+                                   void (*kernel)(instruction_set, std::size_t, float*, const float*),
+                                   const any_matrix& x) {
+    for_each_real_run<float>(
+        exec,
+        [kernel, isa = best_instruction_set()](std::size_t count, float* to, const float* from) {
+            kernel(isa, count, to, from);
+        },
+        out, x);
+}
+MP_CORE_FUNCTION void map_matrices(const cpu& exec, const any_matrix& out,
+                                   void (*kernel)(instruction_set, std::size_t, double*, const double*),
+                                   const any_matrix& x) {
+    for_each_real_run<double>(
+        exec,
+        [kernel, isa = best_instruction_set()](std::size_t count, double* to, const double* from) {
+            kernel(isa, count, to, from);
+        },
+        out, x);
+}
+MP_CORE_FUNCTION void map_matrices(const cpu& exec, const any_matrix& out,
+                                   void (*kernel)(instruction_set, std::size_t, float*, const float*,
+                                                  const float*),
+                                   const any_matrix& a, const any_matrix& b) {
+    for_each_real_run<float>(
+        exec,
+        [kernel, isa = best_instruction_set()](std::size_t count, float* to, const float* x, const float* y) {
+            kernel(isa, count, to, x, y);
+        },
+        out, a, b);
+}
+MP_CORE_FUNCTION void map_matrices(const cpu& exec, const any_matrix& out,
+                                   void (*kernel)(instruction_set, std::size_t, double*, const double*,
+                                                  const double*),
+                                   const any_matrix& a, const any_matrix& b) {
+    for_each_real_run<double>(
+        exec,
+        [kernel, isa = best_instruction_set()](std::size_t count, double* to, const double* x,
+                                               const double* y) { kernel(isa, count, to, x, y); },
+        out, a, b);
+}
+
+}}  // namespace mp::detail
+#endif

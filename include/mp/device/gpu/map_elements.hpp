@@ -120,6 +120,20 @@ struct map_kernel<Function, To, First, Second> {
     }
 };
 
+/// Whether views of one shape lie in memory in the same order and without gaps.
+template <class First, class... Rest>
+[[nodiscard]] bool is_one_vector(matrix_view<First> first, matrix_view<Rest>... rest) {
+    const std::ptrdiff_t length = first.order == storage_order::row_major ? first.columns : first.rows;
+    return first.leading_dimension == length &&
+           ((rest.row_stride() == first.row_stride() && rest.column_stride() == first.column_stride()) &&
+            ...);
+}
+/// The elements of such a view as one row.
+template <class Value>
+[[nodiscard]] matrix_view<Value> as_one_vector(matrix_view<Value> view) {
+    return row_major(view.data, 1, view.rows * view.columns);
+}
+
 /// Writes function(from...), a float of floats, to every element of `to`, rounded once to its format.
 /// Function is plain bytes with a call operator for devices. Matrices without gaps whose first elements lie
 /// at multiples of 16 bytes are the fastest.

@@ -4,6 +4,8 @@
 /// and epilogues.
 #pragma once
 
+#include <mp/arrays/array/element_rows.hpp>
+#include <mp/arrays/array/element_type.hpp>
 #include <mp/base/view_extent.hpp>
 #include <mp/config.hpp>
 #include <mp/executor.hpp>
@@ -32,12 +34,6 @@ concept gemm_output = number<Value> && !std::is_const_v<Value>;
 }  // namespace mp
 
 namespace mp::detail { inline namespace MP_CORE_NAMESPACE {
-
-struct operand_kernels;  // <mp/linalg/gemm/operand_kernels.hpp>
-struct result_kernels;   // <mp/linalg/gemm/tile_output.hpp>
-
-/// Owner of the kernels for the library's formats where there is a compiled part, see product_kernels.
-struct kernels_of_compiled_part {};
 
 template <class Value, class Owner>
 struct owned_product_kernels {
@@ -86,45 +82,35 @@ MP_CORE_FUNCTION std::string_view product_kernel_name(const cpu& exec, const ope
 
 }}  // namespace mp::detail
 
-/// Calls f(format) for the formats of the compiled part, all that have a name: those of 16 and 32 bits, and the others.
-#define MP_FOR_EACH_LARGE_FORMAT(f) f(binary16) f(bfloat16) f(tfloat32)
-#define MP_FOR_EACH_SMALL_FORMAT(f)                                                                        \
-    f(float8_e4m3fn) f(float8_e5m2) f(float8_e4m3) f(float8_e3m4) f(float8_e4m3b11fnuz) f(float8_e4m3fnuz) \
-        f(float8_e5m2fnuz) f(float8_e8m0fnu) f(float6_e2m3fn) f(float6_e3m2fn) f(float4_e2m1fn)
-
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
-
-/// Owner of the kernels for all other types. It is in the namespace of the target, so that sources of different -march
-/// have different constants: they refer to code that is compiled for the target of the source.
-struct kernels_of_source {};
-
-template <class Value>
-inline constexpr bool has_compiled_kernels = false;
 
 /// Constants that multiply() requires for an element type, one for operands and one for results.
 template <class Value>
 using product_kernels = owned_product_kernels<
     Value, std::conditional_t<has_compiled_kernels<Value>, kernels_of_compiled_part, kernels_of_source>>;
 
+/// Kernels of products for a record; doubles have none as operands.
+template <class Value, class Owner>
+constexpr element_type make_product_element() {
+    if constexpr (std::is_same_v<Value, double>) {
+        return make_element_type<Value>(nullptr, &owned_product_kernels<Value, Owner>::of_result);
+    } else {
+        return make_element_type<Value>(&owned_product_kernels<Value, Owner>::of_operand,
+                                        &owned_product_kernels<Value, Owner>::of_result);
+    }
+}
+
 /// Returns the memory of a view.
 [[nodiscard]] inline void* memory_of(const view_extent& view) {
     return reinterpret_cast<void*>(view.address);  // NOLINT(performance-no-int-to-ptr)
 }
 
-#if defined(MP_COMPILED)
-template <>
-inline constexpr bool has_compiled_kernels<float> = true;
-template <>
-inline constexpr bool has_compiled_kernels<double> = true;
-template <>
-inline constexpr bool has_compiled_kernels<std::int8_t> = true;
-#define MP_HAS_KERNELS(format) \
-    template <>                \
-    inline constexpr bool has_compiled_kernels<basic_float<formats::format>> = true;
-MP_FOR_EACH_LARGE_FORMAT(MP_HAS_KERNELS)
-MP_FOR_EACH_SMALL_FORMAT(MP_HAS_KERNELS)
-#undef MP_HAS_KERNELS
-#endif
+}}  // namespace mp::detail
+
+namespace mp::detail { inline namespace MP_CORE_NAMESPACE {
+
+template <class Value, class Owner>
+constinit const element_type owned_element_type<Value, Owner>::record = make_product_element<Value, Owner>();
 
 }}  // namespace mp::detail
 

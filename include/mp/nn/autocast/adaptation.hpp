@@ -32,17 +32,6 @@ enum class adaptation : unsigned char {
     add_in_kernel
 };
 
-/// Whether the kernel of Op itself adds to the argument of this name: Op::sums lists those that it does.
-template <class Op, std::size_t Index>
-constexpr bool adds_itself() {
-    if constexpr (requires { Op::sums; }) {
-        for (const std::string_view name : Op::sums) {
-            if (name == argument_name<Op>(Index)) return true;
-        }
-    }
-    return false;
-}
-
 /// \tparam AddsItself       whether the kernel adds to the argument where it is a sum
 /// \tparam ComputesInFloat  whether the kernel reads any format and rounds once, so that float and double
 ///                          need not be staged

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <mp/base/write_watch.hpp>
+#include <mp/nn/autocast/library_op.hpp>
 #include <mp/nn/autocast/policy.hpp>
 #include <mp/nn/autocast/resolution.hpp>
 #include <mp/nn/autocast/staging.hpp>
@@ -117,35 +118,13 @@ constexpr auto call_with_plan(std::index_sequence<Index...>, const Op& tag, cons
     }
 }
 
-template <auto Reason>
-inline constexpr bool banned_because = false;
-
-/// The plan for a call in Category under Policy; does not compile for what is an error.
-template <class Policy, op_category Category, class Op, class... Arguments>
-constexpr auto checked_plan() {
-    using types = resolution<Policy, Op, Category, Arguments...>;
-    static_assert(std::is_void_v<typename types::third_type>,
-                  "mp::autocast: this op promotes its arguments to one type, and besides float and the low "
-                  "precision of the policy there is a third floating-point format among them; cast that one "
-                  "first, or use the category promote_widest");
-    return typename types::plan{};
-}
-
 template <class Policy, op_category Category, class Op, class... Arguments>
 constexpr auto call_in_category(const Op& tag, Arguments&... arguments) {
-    if constexpr (Policy::enabled && Category == op_category::banned) {
-        static_assert(
-            banned_because<banned_reason_of<Op>()>,
-            "mp::autocast: this op is banned under autocast, because its results in low precision "
-            "cannot be trusted. Its banned_reason says why and what to call instead; to run it as it "
-            "is, use the policy mp::autocast::off, or an override_op that lifts the ban");
-    } else {
-        using plan = decltype(checked_plan<Policy, Category, Op, std::remove_cvref_t<Arguments>...>());
-        // Gives back the memory of the casts.
-        const workspace::frame frame(workspace_of(executor_among(arguments...)));
-        return call_with_plan<plan>(std::index_sequence_for<Arguments...>{}, tag, null_observer{},
-                                    arguments...);
-    }
+    check_ban<Policy, Category, Op>();
+    using plan = decltype(checked_plan<Policy, Category, Op, std::remove_cvref_t<Arguments>...>());
+    // Gives back the memory of the casts.
+    const workspace::frame frame(workspace_of(executor_among(arguments...)));
+    return call_with_plan<plan>(std::index_sequence_for<Arguments...>{}, tag, null_observer{}, arguments...);
 }
 
 /// The rules with which Policy's list treats Op; empty for policies without one.
@@ -291,23 +270,27 @@ template <class Policy, op Op, class... Arguments>
     requires(!detail::follows_region<Policy>)
 constexpr auto call(const Op& tag, Arguments&&... arguments) {
     detail::check_operands(tag, arguments...);
-    detail::validate(tag, detail::without_cache(arguments)...);
     constexpr op_category category = category_of<Policy, Op>;
-    constexpr bool conditional =
-        detail::any_condition(detail::rules_of<Policy, typename detail::original_op<Op>::type>());
-    return detail::call_and_tell(
-        [&] {
-            if constexpr (conditional &&
-                          detail::tells_parameters<
-                              Op, std::remove_cvref_t<decltype(detail::without_cache(arguments))>...>) {
-                using result =
-                    typename decltype(detail::result_by_condition<Policy, category>(tag, arguments...))::type;
-                return detail::call_by_condition<Policy, category, 0, result>(tag, arguments...);
-            } else {
-                return detail::call_in_category<Policy, category>(tag, arguments...);
-            }
-        },
-        arguments...);
+    if constexpr (detail::runs_by_record<Op, std::remove_cvref_t<Arguments>...>) {
+        return detail::run_op_by_record<Policy>(tag, arguments...);
+    } else {
+        detail::validate(tag, detail::without_cache(arguments)...);
+        constexpr bool conditional =
+            detail::any_condition(detail::rules_of<Policy, typename detail::original_op<Op>::type>());
+        return detail::call_and_tell(
+            [&] {
+                if constexpr (conditional &&
+                              detail::tells_parameters<
+                                  Op, std::remove_cvref_t<decltype(detail::without_cache(arguments))>...>) {
+                    using result = typename decltype(detail::result_by_condition<Policy, category>(
+                        tag, arguments...))::type;
+                    return detail::call_by_condition<Policy, category, 0, result>(tag, arguments...);
+                } else {
+                    return detail::call_in_category<Policy, category>(tag, arguments...);
+                }
+            },
+            arguments...);
+    }
 }
 
 }}  // namespace mp::autocast

@@ -7,11 +7,29 @@
 #include <mp/nn/autocast/cast_observer.hpp>
 
 #include <atomic>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string_view>
+
+#if MP_CORE_BODIES
+#include <chrono>
+#endif
+
+namespace mp::detail { inline namespace MP_CORE_NAMESPACE {
+
+/// Returns the time of a clock that never goes back.
+[[nodiscard]] MP_CORE_FUNCTION std::int64_t steady_nanoseconds();
+
+#if MP_CORE_BODIES
+MP_CORE_FUNCTION std::int64_t steady_nanoseconds() {
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(
+               std::chrono::steady_clock::now().time_since_epoch())
+        .count();
+}
+#endif
+
+}}  // namespace mp::detail
 
 namespace mp::autocast { inline namespace MP_ISA_NAMESPACE {
 
@@ -46,10 +64,10 @@ public:
     }
 
     bool reads_values() const override { return false; }
-    std::int64_t cast_begins() override { return now(); }
+    std::int64_t cast_begins() override { return detail::steady_nanoseconds(); }
     void cast_ends(const observed_call& /*call*/, std::size_t /*index*/, cast_direction /*direction*/,
                    std::size_t elements, std::int64_t begun) override {
-        nanoseconds_.fetch_add(now() - begun, std::memory_order_relaxed);
+        nanoseconds_.fetch_add(detail::steady_nanoseconds() - begun, std::memory_order_relaxed);
         casts_.fetch_add(1, std::memory_order_relaxed);
         elements_.fetch_add(elements, std::memory_order_relaxed);
     }
@@ -70,12 +88,6 @@ public:
                     value_origin /*origin*/) override {}
 
 private:
-    static std::int64_t now() {
-        return std::chrono::duration_cast<std::chrono::nanoseconds>(
-                   std::chrono::steady_clock::now().time_since_epoch())
-            .count();
-    }
-
     std::atomic<std::int64_t> nanoseconds_ = 0;
     std::atomic<std::uint64_t> casts_ = 0;
     std::atomic<std::uint64_t> elements_ = 0;

@@ -6,6 +6,7 @@
 #include <mp/error.hpp>
 #include <mp/nn/autocast/name_pattern.hpp>
 #include <mp/nn/autocast/op_names.hpp>
+#include <mp/nn/autocast/op_record.hpp>
 #include <mp/nn/autocast/policy.hpp>
 #include <mp/nn/autocast/region.hpp>
 
@@ -30,18 +31,6 @@ struct region_decision {
 
     /// Whether the op runs under a policy at all.
     MP_ALWAYS_INLINE bool casts() const { return active != precision::off && selected; }
-};
-
-/// Properties of an op that a decision depends on, with the overrides of a call.
-struct decided_op {
-    op_category category;
-    found_category overridden;
-    found_category registered;
-    /// Whether the name is one of the op's, or of its forward op's.
-    bool (*has_name)(std::string_view name);
-    std::span<const autocast::op_rule> (*rules)(const autocast::op_list& list);
-    /// The value of a parameter of the call; null where the op tells none.
-    std::string_view (*parameter)(const void* arguments, std::string_view name);
 };
 
 /// Decides about a call of an op on the device: overrides of the call, rules of regions from the inside out,
@@ -143,19 +132,22 @@ MP_CORE_FUNCTION std::string rule_text(const region_decision& decision) {
 
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
-template <class Op>
-constexpr bool has_name(std::string_view name) {
-    return first_by_name<Op>([&](std::string_view own) { return own == name; });
+[[noreturn]] inline void throw_banned(std::string_view op, std::string_view reason,
+                                      const region_decision& decision) {
+    const bool by_rule = decision.rule != nullptr && !decision.rule->reason.empty();
+    const bool by_op = decision.by == autocast::decided_by::op;
+    throw_joined<state_error>({"mp::autocast::dispatch: op '", op,
+                               "' is banned in an autocast region of precision ", name_of(decision.active),
+                               ": ", by_rule ? decision.rule->reason : reason, by_op ? "" : " (",
+                               by_op ? "" : rule_text(decision), by_op ? "" : ")"});
 }
 
-template <class Op, device_kind Device, class... Overrides>
-constexpr decided_op decided_op_of() {
-    return {Op::category,
-            find_override<Op, Overrides...>(),
-            find_registration<Op, Device>(),
-            &has_name<Op>,
-            [](const autocast::op_list& list) { return rules_for<Op>(list); },
-            nullptr};
+/// A promotion with a third floating-point format among the arguments.
+[[noreturn]] inline void throw_third_type(std::string_view op, std::string_view third, precision active) {
+    throw_joined<argument_error>({"mp::autocast::dispatch: op '", op,
+                                  "' promotes its arguments to one type, and one of them is ", third,
+                                  "; it must be float or ", active == precision::fp16 ? "half" : "bfloat16",
+                                  ", or the op in the category promote_widest"});
 }
 
 /// Decides about a call of Op. Arguments are those that its parameters are read from, or none.

@@ -6,6 +6,7 @@
 #include <mp/error.hpp>
 #include <mp/nn/autocast/call.hpp>
 #include <mp/nn/autocast/decision.hpp>
+#include <mp/nn/autocast/library_op.hpp>
 #include <mp/nn/autocast/region.hpp>
 
 #include <array>
@@ -26,24 +27,6 @@ inline constexpr std::size_t casting_categories = static_cast<std::size_t>(op_ca
 /// By precision, without `off`, and category, without `banned`.
 using plan_table = std::array<std::array<plan_entry, casting_categories>, 3>;
 
-[[noreturn]] inline void throw_banned(std::string_view op, std::string_view reason,
-                                      const region_decision& decision) {
-    const bool by_rule = decision.rule != nullptr && !decision.rule->reason.empty();
-    const bool by_op = decision.by == autocast::decided_by::op;
-    throw_joined<state_error>({"mp::autocast::dispatch: op '", op,
-                               "' is banned in an autocast region of precision ", name_of(decision.active),
-                               ": ", by_rule ? decision.rule->reason : reason, by_op ? "" : " (",
-                               by_op ? "" : rule_text(decision), by_op ? "" : ")"});
-}
-
-/// A promotion with a third floating-point format among the arguments.
-[[noreturn]] inline void throw_third_type(std::string_view op, std::string_view third, precision active) {
-    throw_joined<argument_error>({"mp::autocast::dispatch: op '", op,
-                                  "' promotes its arguments to one type, and one of them is ", third,
-                                  "; it must be float or ", active == precision::fp16 ? "half" : "bfloat16",
-                                  ", or the op in the category promote_widest"});
-}
-
 /// The entry for what was decided. Throws where that is a ban, or a promotion that is refused.
 inline const plan_entry& allowed_entry(const plan_table& table, const region_decision& decision,
                                        std::string_view op, std::string_view banned_reason) {
@@ -53,9 +36,6 @@ inline const plan_entry& allowed_entry(const plan_table& table, const region_dec
     if (!entry.types.third_type.empty()) throw_third_type(op, entry.types.third_type, decision.active);
     return entry;
 }
-
-template <class Op>
-inline constexpr auto banned_reason = banned_reason_of<Op>();
 
 /// The policies of a region's precisions.
 template <precision Value>
@@ -255,24 +235,28 @@ template <class Policy, op Op, class... Arguments>
     requires detail::follows_region<Policy>
 auto call(const Op& tag, Arguments&&... arguments) {
     detail::check_operands(tag, arguments...);
-    using plans = detail::plans_of_call<Op, std::remove_reference_t<Arguments>...>;
-    using result = typename detail::result_of_plans<typename plans::plans, Op,
-                                                    std::remove_reference_t<Arguments>...>::type;
-    constexpr std::index_sequence_for<Arguments...> indices;
-    if constexpr (std::is_void_v<result>) {
-        {
-            const detail::write_watch::silence inside;
-            detail::call_in_region<result>(Policy{}, typename plans::plans{}, plans::table, indices, tag,
-                                           arguments...);
-        }
-        (detail::tell_written(arguments), ...);
+    if constexpr (detail::runs_by_record<Op, std::remove_cvref_t<Arguments>...>) {
+        return detail::run_op_by_record<Policy>(tag, arguments...);
     } else {
-        return detail::call_and_tell(
-            [&] {
-                return detail::call_in_region<result>(Policy{}, typename plans::plans{}, plans::table,
-                                                      indices, tag, arguments...);
-            },
-            arguments...);
+        using plans = detail::plans_of_call<Op, std::remove_reference_t<Arguments>...>;
+        using result = typename detail::result_of_plans<typename plans::plans, Op,
+                                                        std::remove_reference_t<Arguments>...>::type;
+        constexpr std::index_sequence_for<Arguments...> indices;
+        if constexpr (std::is_void_v<result>) {
+            {
+                const detail::write_watch::silence inside;
+                detail::call_in_region<result>(Policy{}, typename plans::plans{}, plans::table, indices, tag,
+                                               arguments...);
+            }
+            (detail::tell_written(arguments), ...);
+        } else {
+            return detail::call_and_tell(
+                [&] {
+                    return detail::call_in_region<result>(Policy{}, typename plans::plans{}, plans::table,
+                                                          indices, tag, arguments...);
+                },
+                arguments...);
+        }
     }
 }
 

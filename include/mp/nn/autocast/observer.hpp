@@ -101,6 +101,9 @@ public:
         autocast::cast_direction direction_;
     };
 
+    void read(std::size_t index, const autocast::cast_target& type, std::span<const float> values) const {
+        told_->read(call_, index, type, values);
+    }
     /// Values that the op reads without a cast.
     template <class Element, std::floating_point Value>
     void read(std::size_t index, std::span<const Value> values) const {

@@ -150,4 +150,15 @@ constexpr bool is_product_operand() {
     }
 }
 
+/// Whether the kernel of Op itself adds to the argument of this name: Op::sums lists those that it does.
+template <class Op, std::size_t Index>
+constexpr bool adds_itself() {
+    if constexpr (requires { Op::sums; }) {
+        for (const std::string_view name : Op::sums) {
+            if (name == argument_name<Op>(Index)) return true;
+        }
+    }
+    return false;
+}
+
 }}  // namespace mp::detail

@@ -4,12 +4,12 @@
 /// copy of them in another format is made.
 #pragma once
 
-#include <mp/arrays/convert/convert.hpp>
+#include <mp/arrays/array/element_type.hpp>
 #include <mp/base/buffer_version.hpp>
 #include <mp/executor.hpp>
 #include <mp/matrix_view.hpp>
 #include <mp/nn/autocast/types.hpp>
-#include <mp/numbers/rules/elementwise.hpp>
+#include <mp/numbers/rules/function_names.hpp>
 
 #include <array>
 #include <cstddef>
@@ -82,7 +82,11 @@ struct operand_traits<std::span<Element, Extent>> {
 
     template <class Executor, class From, class To>
     static void copy(const Executor& exec, std::span<From> from, std::span<To> to) {
-        convert(exec, std::span<const From>(from), to);
+        if constexpr (std::same_as<Executor, cpu>) {
+            detail::copy_elements(exec, detail::any_matrix_of(from), detail::any_matrix_of(to));
+        } else {
+            convert(exec, std::span<const From>(from), to);
+        }
     }
     /// Needs <mp/ops.hpp>.
     template <class Executor, class From, class To>

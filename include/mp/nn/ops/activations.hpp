@@ -3,15 +3,14 @@
 /// Smooth activation functions, forward and backward: gelu, silu, tanh, sigmoid.
 #pragma once
 
-#include <mp/arrays/array/for_each_element.hpp>
 #include <mp/error.hpp>
 #include <mp/executor.hpp>
 #include <mp/matrix_view.hpp>
-#include <mp/nn/autocast/dispatch.hpp>
+#include <mp/nn/autocast/library_op.hpp>
 #include <mp/nn/ops/arguments.hpp>
 #include <mp/nn/ops/matrix_operand.hpp>
 #include <mp/nn/ops/unary_op.hpp>
-#include <mp/numbers/rules/elementwise.hpp>
+#include <mp/numbers/rules/function_names.hpp>
 
 #include <array>
 #include <string_view>
@@ -53,7 +52,17 @@ struct gelu_op {
         detail::check_formula(function, formula);
     }
 
-    template <executor Executor, element X, element Y>
+    using compiled_op = gelu_op;
+    template <class Real>
+    static void compute(const cpu& exec, const detail::any_operand& x, const detail::any_operand& y,
+                        gelu_formula formula) {
+        if (formula == gelu_formula::exact) {
+            map_operands<detail::gelu_function, Real>(exec, y, x);
+        } else {
+            map_operands<detail::gelu_tanh_function, Real>(exec, y, x);
+        }
+    }
+    template <gpu_executor Executor, element X, element Y>
     void operator()(const Executor& exec, matrix_view<const X> x, matrix_view<Y> y,
                     gelu_formula formula) const {
         if (formula == gelu_formula::exact) {
@@ -73,7 +82,7 @@ struct gelu_op {
 /// Throws argument_error for shapes that differ, invalid views and no such formula; y is then unchanged.
 template <class Policy = autocast::by_region, executor Executor = cpu, element X, matrix_result Y>
 void gelu(const Executor& exec, matrix_view<X> x, const Y& y, gelu_formula formula = gelu_formula::exact) {
-    autocast::call<Policy>(gelu_op{}, exec, detail::input_view(x), detail::output_view(y), formula);
+    detail::call_op<Policy>(gelu_op{}, exec, detail::input_view(x), detail::output_view(y), formula);
 }
 
 /// Tag of gelu_backward().
@@ -93,7 +102,17 @@ struct gelu_backward_op {
         detail::check_formula(function, formula);
     }
 
-    template <executor Executor, element X, element DY, element DX>
+    using compiled_op = gelu_backward_op;
+    template <class Real>
+    static void compute(const cpu& exec, const detail::any_operand& x, const detail::any_operand& dy,
+                        const detail::any_operand& dx, gelu_formula formula) {
+        if (formula == gelu_formula::exact) {
+            map_operands<detail::slope_of<detail::gelu_function>, Real>(exec, dx, x, dy);
+        } else {
+            map_operands<detail::slope_of<detail::gelu_tanh_function>, Real>(exec, dx, x, dy);
+        }
+    }
+    template <gpu_executor Executor, element X, element DY, element DX>
     void operator()(const Executor& exec, matrix_view<const X> x, matrix_view<const DY> dy,
                     matrix_view<DX> dx, gelu_formula formula) const {
         if (formula == gelu_formula::exact) {
@@ -115,8 +134,8 @@ template <class Policy = autocast::by_region, executor Executor = cpu, element X
           matrix_result DX>
 void gelu_backward(const Executor& exec, matrix_view<X> x, matrix_view<DY> dy, const DX& dx,
                    gelu_formula formula = gelu_formula::exact) {
-    autocast::call<Policy>(gelu_backward_op{}, exec, detail::input_view(x), detail::input_view(dy),
-                           detail::output_view(dx), formula);
+    detail::call_op<Policy>(gelu_backward_op{}, exec, detail::input_view(x), detail::input_view(dy),
+                            detail::output_view(dx), formula);
 }
 
 /// Tag of silu(): as accurate in any format as the format is, so nothing is cast.
@@ -130,7 +149,7 @@ struct silu_op : detail::elementwise_op<silu_op, detail::silu_function> {
 /// and errors are those of gelu().
 template <class Policy = autocast::by_region, executor Executor = cpu, element X, matrix_result Y>
 void silu(const Executor& exec, matrix_view<X> x, const Y& y) {
-    autocast::call<Policy>(silu_op{}, exec, detail::input_view(x), detail::output_view(y));
+    detail::call_op<Policy>(silu_op{}, exec, detail::input_view(x), detail::output_view(y));
 }
 
 /// Tag of silu_backward().
@@ -144,8 +163,8 @@ struct silu_backward_op : detail::elementwise_backward_op<silu_backward_op, silu
 template <class Policy = autocast::by_region, executor Executor = cpu, element X, element DY,
           matrix_result DX>
 void silu_backward(const Executor& exec, matrix_view<X> x, matrix_view<DY> dy, const DX& dx) {
-    autocast::call<Policy>(silu_backward_op{}, exec, detail::input_view(x), detail::input_view(dy),
-                           detail::output_view(dx));
+    detail::call_op<Policy>(silu_backward_op{}, exec, detail::input_view(x), detail::input_view(dy),
+                            detail::output_view(dx));
 }
 
 /// Tag of tanh(): as accurate in any format as the format is, so nothing is cast.
@@ -159,7 +178,7 @@ struct tanh_op : detail::elementwise_op<tanh_op, detail::tanh_function> {
 /// 1 and -1, and -0 stays.
 template <class Policy = autocast::by_region, executor Executor = cpu, element X, matrix_result Y>
 void tanh(const Executor& exec, matrix_view<X> x, const Y& y) {
-    autocast::call<Policy>(tanh_op{}, exec, detail::input_view(x), detail::output_view(y));
+    detail::call_op<Policy>(tanh_op{}, exec, detail::input_view(x), detail::output_view(y));
 }
 
 /// Tag of tanh_backward().
@@ -175,8 +194,8 @@ struct tanh_backward_op : detail::elementwise_backward_op<tanh_backward_op, tanh
 template <class Policy = autocast::by_region, executor Executor = cpu, element Y, element DY,
           matrix_result DX>
 void tanh_backward(const Executor& exec, matrix_view<Y> y, matrix_view<DY> dy, const DX& dx) {
-    autocast::call<Policy>(tanh_backward_op{}, exec, detail::input_view(y), detail::input_view(dy),
-                           detail::output_view(dx));
+    detail::call_op<Policy>(tanh_backward_op{}, exec, detail::input_view(y), detail::input_view(dy),
+                            detail::output_view(dx));
 }
 
 /// Tag of sigmoid(): as accurate in any format as the format is, so nothing is cast.
@@ -190,7 +209,7 @@ struct sigmoid_op : detail::elementwise_op<sigmoid_op, detail::sigmoid_function>
 /// those of gelu(); infinities give 1 and +0. Before a logarithm, a loss of x itself is better.
 template <class Policy = autocast::by_region, executor Executor = cpu, element X, matrix_result Y>
 void sigmoid(const Executor& exec, matrix_view<X> x, const Y& y) {
-    autocast::call<Policy>(sigmoid_op{}, exec, detail::input_view(x), detail::output_view(y));
+    detail::call_op<Policy>(sigmoid_op{}, exec, detail::input_view(x), detail::output_view(y));
 }
 
 /// Tag of sigmoid_backward().
@@ -207,8 +226,8 @@ struct sigmoid_backward_op
 template <class Policy = autocast::by_region, executor Executor = cpu, element Y, element DY,
           matrix_result DX>
 void sigmoid_backward(const Executor& exec, matrix_view<Y> y, matrix_view<DY> dy, const DX& dx) {
-    autocast::call<Policy>(sigmoid_backward_op{}, exec, detail::input_view(y), detail::input_view(dy),
-                           detail::output_view(dx));
+    detail::call_op<Policy>(sigmoid_backward_op{}, exec, detail::input_view(y), detail::input_view(dy),
+                            detail::output_view(dx));
 }
 
 }}  // namespace mp::ops

@@ -3,53 +3,119 @@
 /// What a classifier answers, and how often that is right.
 #pragma once
 
-#include <mp/arrays/array/parallel.hpp>
 #include <mp/base/contiguous.hpp>
-#include <mp/base/parallel.hpp>
+#include <mp/config.hpp>
 #include <mp/executor.hpp>
 #include <mp/nn/ops/arguments.hpp>
 #include <mp/nn/ops/softmax_cross_entropy.hpp>
 #include <mp/numbers/format/operations.hpp>
-#include <mp/numbers/rules/rounded_doubles.hpp>
-#include <mp/numbers/simd/floating_point_modes.hpp>
 
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string_view>
 #include <utility>
 
+#if MP_CORE_BODIES
+#include <mp/arrays/array/for_each_element.hpp>
+#include <mp/arrays/array/parallel.hpp>
+#include <mp/numbers/format/float_arithmetic.hpp>
+#include <mp/numbers/simd/floating_point_modes.hpp>
+#endif
+
+namespace mp::detail { inline namespace MP_CORE_NAMESPACE {
+
+/// Writes the column of the largest value of each row, the first of equals, to integers of `bytes` bytes. NaN counts as larger
+/// than any number.
+MP_CORE_FUNCTION void find_largest_columns(const cpu& exec, const any_matrix& values, void* columns,
+                                           std::size_t bytes);
+/// Returns the fraction of rows of which the largest value is in the column of the label and no NaN.
+[[nodiscard]] MP_CORE_FUNCTION double fraction_of_right_labels(const cpu& exec, const any_matrix& values,
+                                                               const any_integers& labels);
+
+}}  // namespace mp::detail
+
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
-/// Column of the largest value of a row; the first of equals. NaN counts as larger than any number.
-template <class Value>
-std::ptrdiff_t largest_column(matrix_view<const Value> values, std::ptrdiff_t row) {
+/// Names the walk over rows, for write_largest_columns() of GPUs.
+struct argmax_walk {};
+
+#if MP_CORE_BODIES
+template <class Real>
+[[nodiscard]] std::ptrdiff_t largest_column(const Real* row, std::ptrdiff_t columns) {
     std::ptrdiff_t best = 0;
-    for (std::ptrdiff_t c = 0; c < values.columns; ++c) {
-        if (isnan(values(row, c))) return c;
-        if (values(row, c) > values(row, best)) best = c;
+    for (std::ptrdiff_t c = 0; c < columns; ++c) {
+        if (isnan(row[c])) return c;
+        if (row[c] > row[best]) best = c;
     }
     return best;
 }
 
-/// Names the walk over rows, for write_largest_columns().
-struct argmax_walk {};
+/// Calls f(row, column of its largest value, whether that is NaN) for every row.
+template <class Real, class Function>
+void for_each_largest_column(const cpu& exec, const any_matrix& values, Function f) {
+    const auto columns = static_cast<std::size_t>(values.columns);
+    thread_buffers<Real> buffers(exec, columns);
+    parallel_arithmetic(exec, static_cast<std::size_t>(values.rows), 1 + 16384 / columns,
+                        [&](std::size_t begin, std::size_t end) {
+                            Real* const room = buffers.take();
+                            for (auto row = static_cast<std::ptrdiff_t>(begin);
+                                 row < static_cast<std::ptrdiff_t>(end); ++row) {
+                                const Real* const from = reals_of_row(values, row, room);
+                                const std::ptrdiff_t best = largest_column(from, values.columns);
+                                f(row, best, isnan(from[best]));
+                            }
+                        });
+}
+template <class Function>
+void for_each_largest(const cpu& exec, const any_matrix& values, Function f) {
+    if (values.type->is_double) {
+        for_each_largest_column<double>(exec, values, f);
+    } else {
+        for_each_largest_column<float>(exec, values, f);
+    }
+}
+#endif
 
-/// indices[r] = largest_column of row r, on the CPU; on a GPU the function of this name in
-/// <mp/nn/ops/argmax/gpu.hpp>.
-template <class Value, class Index>
-void write_largest_columns(argmax_walk, const cpu& exec, matrix_view<const Value> values,
-                           std::span<Index> indices) {
-    parallel_arithmetic(
-        exec, indices.size(), 1 + 16384 / static_cast<std::size_t>(values.columns),
-        [&](std::size_t begin, std::size_t end) {
-            for (std::size_t i = begin; i < end; ++i) {
-                indices[i] = static_cast<Index>(largest_column(values, static_cast<std::ptrdiff_t>(i)));
-            }
-        });
+}}  // namespace mp::detail
+
+#if MP_CORE_BODIES
+namespace mp::detail { inline namespace MP_CORE_NAMESPACE {
+
+MP_CORE_FUNCTION void find_largest_columns(const cpu& exec, const any_matrix& values, void* columns,
+                                           std::size_t bytes) {
+    for_each_largest(exec, values, [=](std::ptrdiff_t row, std::ptrdiff_t column, bool /*is_nan*/) {
+        switch (bytes) {
+            case 1:
+                static_cast<std::uint8_t*>(columns)[row] = static_cast<std::uint8_t>(column);
+                break;
+            case 2:
+                static_cast<std::uint16_t*>(columns)[row] = static_cast<std::uint16_t>(column);
+                break;
+            case 4:
+                static_cast<std::uint32_t*>(columns)[row] = static_cast<std::uint32_t>(column);
+                break;
+            default:
+                static_cast<std::uint64_t*>(columns)[row] = static_cast<std::uint64_t>(column);
+                break;
+        }
+    });
+}
+MP_CORE_FUNCTION double fraction_of_right_labels(const cpu& exec, const any_matrix& values,
+                                                 const any_integers& labels) {
+    const default_floating_point_modes modes;
+    cpu alone = exec;
+    alone.threads = 1;
+    std::size_t right = 0;
+    for_each_largest(alone, values, [&](std::ptrdiff_t row, std::ptrdiff_t column, bool is_nan) {
+        if (labels[static_cast<std::size_t>(row)] == column && !is_nan) ++right;
+    });
+    return modes.held(double_divide(static_cast<double>(right), static_cast<double>(labels.size)));
 }
 
 }}  // namespace mp::detail
+#endif
 
 namespace mp::ops { inline namespace MP_ISA_NAMESPACE {
 
@@ -79,7 +145,11 @@ void argmax(const Executor& exec, matrix_view<Value> values, Indices&& indices) 
         detail::throw_argument(function, "values.columns", values.columns,
                                "must be small enough for the type of indices");
     }
-    write_largest_columns(detail::argmax_walk{}, exec, input, results);
+    if constexpr (std::same_as<Executor, cpu>) {
+        detail::find_largest_columns(exec, detail::any_matrix_of(input), results.data(), sizeof(index));
+    } else {
+        write_largest_columns(detail::argmax_walk{}, exec, input, results);
+    }
 }
 
 /// The share of rows, from 0 to 1, whose largest value is in the column that labels names; the first of
@@ -88,20 +158,12 @@ template <element Logit, detail::contiguous Labels>
 double accuracy(cpu exec, matrix_view<Logit> logits, const Labels& labels) {
     constexpr std::string_view function = "mp::ops::accuracy";
     const auto input = detail::input_view(logits);
-    const auto expected = detail::input_view(labels);
+    const auto expected = detail::integers_for<cpu>(labels);
     const auto operand = detail::named("logits", input);
     detail::check_threads(function, exec);
     detail::check_logits(function, operand);
     detail::check_labels(function, exec, operand, expected);
-    const detail::default_floating_point_modes modes;
-    std::size_t right = 0;
-    for (std::size_t i = 0; i < expected.size(); ++i) {
-        const auto row = static_cast<std::ptrdiff_t>(i);
-        const std::ptrdiff_t column = detail::largest_column(input, row);
-        if (std::cmp_equal(expected[i], column) && !isnan(input(row, column))) ++right;
-    }
-    return modes.held(
-        detail::double_divide(static_cast<double>(right), static_cast<double>(expected.size())));
+    return detail::fraction_of_right_labels(exec, detail::any_matrix_of(input), expected);
 }
 
 }}  // namespace mp::ops

@@ -4,18 +4,21 @@
 #pragma once
 
 #include <mp/base/contiguous.hpp>
-#include <mp/base/parallel.hpp>
+#include <mp/base/thread_count.hpp>
 #include <mp/error.hpp>
 #include <mp/executor.hpp>
 #include <mp/linalg/gemm/validation.hpp>
 #include <mp/matrix_view.hpp>
 #include <mp/nn/autocast/operand.hpp>
+#include <mp/nn/autocast/operand_record.hpp>
 #include <mp/numbers/rules/row_statistics.hpp>
 
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
+#include <string>
 #include <string_view>
 #include <type_traits>
 
@@ -136,12 +139,12 @@ constexpr View result_view(const autocast::sum_operand<View>& sum) {
     return sum.view;
 }
 template <class View>
-constexpr double result_beta(const View& /*view*/) {
-    return 0.0;
+constexpr float result_beta(const View& /*view*/) {
+    return 0.0F;
 }
 template <class View>
-constexpr double result_beta(const autocast::sum_operand<View>& sum) {
-    return sum.adds ? 1.0 : 0.0;
+constexpr float result_beta(const autocast::sum_operand<View>& sum) {
+    return sum.adds ? 1.0F : 0.0F;
 }
 
 template <class Element, std::size_t Extent>
@@ -156,6 +159,9 @@ view_extent extent_of(std::span<Element, Extent> view) {
 }
 
 /// An operand with its name. An absent one is an empty array.
+[[nodiscard]] inline named_operand named(std::string_view name, const any_operand& view) {
+    return {name, view};
+}
 template <class View>
 named_operand named(std::string_view name, const View& view) {
     if constexpr (std::same_as<View, ops::absent_t>) {
@@ -165,6 +171,82 @@ named_operand named(std::string_view name, const View& view) {
     } else {
         return {name, extent_of(view)};
     }
+}
+
+/// A contiguous range of integers of any type.
+struct any_integers {
+    const void* data;
+    std::size_t size;
+    std::size_t bytes;  ///< of each
+    bool is_signed;
+
+    /// An integer; the largest one for those beyond it.
+    [[nodiscard]] std::int64_t operator[](std::size_t i) const {
+        if (is_signed) return read<std::int64_t, std::int32_t, std::int16_t, std::int8_t>(i);
+        const std::uint64_t value = unsigned_at(i);
+        constexpr auto most = (std::numeric_limits<std::int64_t>::max)();
+        return value > std::uint64_t{most} ? most : static_cast<std::int64_t>(value);
+    }
+    /// Throws because of an integer of the range `name`.
+    [[noreturn]] void reject(std::string_view function, std::string_view name, std::size_t i,
+                             std::string_view expected) const {
+        const std::string element = join_text({name, "[", error_text(i), "]"});
+        if (is_signed) throw_argument(function, element, (*this)[i], expected);
+        throw_argument(function, element, unsigned_at(i), expected);
+    }
+
+private:
+    template <class Long, class Word, class Short, class Byte>
+    [[nodiscard]] Long read(std::size_t i) const {
+        switch (bytes) {
+            case 8:
+                return static_cast<const Long*>(data)[i];
+            case 4:
+                return static_cast<const Word*>(data)[i];
+            case 2:
+                return static_cast<const Short*>(data)[i];
+            default:
+                return static_cast<const Byte*>(data)[i];
+        }
+    }
+    [[nodiscard]] std::uint64_t unsigned_at(std::size_t i) const {
+        return read<std::uint64_t, std::uint32_t, std::uint16_t, std::uint8_t>(i);
+    }
+};
+
+/// The integers that an op on this executor reads: of any type on a CPU.
+template <executor Executor, contiguous Range>
+[[nodiscard]] auto integers_for(const Range& range) {
+    const auto view = input_view(range);
+    using integer = std::remove_const_t<typename decltype(view)::element_type>;
+    static_assert(std::integral<integer>, "mp::ops: labels and indices are integers");
+    if constexpr (std::same_as<Executor, cpu>) {
+        return any_integers{view.data(), view.size(), sizeof(integer), std::signed_integral<integer>};
+    } else {
+        return view;
+    }
+}
+template <class View>
+[[nodiscard]] view_extent extent_of_integers(const View& view) {
+    return extent_of(view);
+}
+[[nodiscard]] inline view_extent extent_of_integers(const any_integers& view) {
+    const auto size = static_cast<std::ptrdiff_t>(view.size);
+    return {reinterpret_cast<std::uintptr_t>(view.data),
+            static_cast<std::ptrdiff_t>(view.bytes),
+            1,
+            size,
+            size,
+            true};
+}
+
+/// Whether an operand is there.
+[[nodiscard]] inline bool is_present(const any_operand& view) {
+    return view.type != nullptr;
+}
+template <class View>
+[[nodiscard]] constexpr bool is_present(const View& /*view*/) {
+    return !std::same_as<View, ops::absent_t>;
 }
 
 /// Throws for an executor that cannot run anything; a launch on a GPU checks for itself.

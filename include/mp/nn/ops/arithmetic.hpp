@@ -3,17 +3,14 @@
 /// Sums and products of matrices, element by element, also with a row that is repeated; forward and backward.
 #pragma once
 
-#include <mp/arrays/array/for_each_element.hpp>
-#include <mp/arrays/array/sums.hpp>
-#include <mp/base/parallel.hpp>
 #include <mp/config.hpp>
 #include <mp/error.hpp>
 #include <mp/executor.hpp>
 #include <mp/matrix_view.hpp>
-#include <mp/nn/autocast/dispatch.hpp>
+#include <mp/nn/autocast/library_op.hpp>
 #include <mp/nn/ops/arguments.hpp>
 #include <mp/nn/ops/matrix_operand.hpp>
-#include <mp/numbers/rules/elementwise.hpp>
+#include <mp/numbers/rules/function_names.hpp>
 
 #include <array>
 #include <cstddef>
@@ -21,6 +18,11 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+
+#if MP_CORE_BODIES
+#include <mp/arrays/array/for_each_element.hpp>
+#include <mp/arrays/array/sums.hpp>
+#endif
 
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
@@ -46,23 +48,39 @@ matrix_view<const Element> as_matrix(std::span<const Element> b, std::ptrdiff_t 
     return {b.data(), rows, static_cast<std::ptrdiff_t>(b.size()), 0, storage_order::row_major};
 }
 
+/// b itself, or a row repeated.
+[[nodiscard]] inline any_matrix as_matrix(const any_operand& b, std::ptrdiff_t rows) {
+    any_matrix result = b;
+    if (b.is_vector) {
+        result.rows = rows;
+        result.leading_dimension = 0;
+    }
+    return result;
+}
+
+template <class View>
+[[nodiscard]] constexpr bool is_matrix_operand(const View& /*view*/) {
+    return is_matrix<View>;
+}
+[[nodiscard]] inline bool is_matrix_operand(const any_operand& view) {
+    return view.type != nullptr && !view.is_vector;
+}
+
 /// Checks that a second operand, or its gradient, fits `a`; an absent one does.
 template <class View>
-void check_matrix_or_row(std::string_view function, const named_operand& operand, const View& /*view*/,
+void check_matrix_or_row(std::string_view function, const named_operand& operand, const View& view,
                          const named_operand& a) {
     const std::string rows = std::string(a.name) + ".rows";
     const std::string columns = std::string(a.name) + ".columns";
-    if constexpr (is_matrix<View>) {
+    if (is_matrix_operand(view)) {
         check_shape(function, operand, a.extent.rows, rows, a.extent.columns, columns);
-    } else if constexpr (!is_absent<View>) {
+    } else if (is_present(view)) {
         check_size(function, operand, a.extent.columns, columns);
     }
 }
 
 /// Checks the arguments of y = a b, whatever the operation.
 void check_binary(std::string_view function, const auto& exec, const auto& a, const auto& b, const auto& y) {
-    using second = std::remove_cvref_t<decltype(b)>;
-    static_assert(!is_absent<second>, "mp::ops: b is a matrix view or a contiguous range, not absent");
     check_executor(function, exec);
     const auto left = named("a", a);
     const auto right = named("b", b);
@@ -71,27 +89,12 @@ void check_binary(std::string_view function, const auto& exec, const auto& a, co
     check_matrix_or_row(function, right, b, left);
     check_matrix_or_row(function, output, y, left);
     check_separate_or_same(function, output, left);
-    if constexpr (is_matrix<second>) {
+    if (is_matrix_operand(b)) {
         check_separate_or_same(function, output, right);
     } else {
         check_separate(function, output, right);
     }
 }
-
-/// Writes a gradient that is the sum of the rows of a matrix of terms, or the terms themselves.
-template <class Result, class Term, class... In>
-void write_gradient(const cpu& exec, Term term, const matrix_view<Result>& result,
-                    matrix_view<const In>... in) {
-    for_each_number(exec, term, result, in...);
-}
-template <class Result, class Term, class First, class... In>
-void write_gradient(const cpu& exec, Term term, const std::span<Result>& result,
-                    matrix_view<const First> first, matrix_view<const In>... in) {
-    sum_columns(exec, term, first.rows, result.size(), 1.0, result.data(), first, in...);
-}
-template <class Term, class... In>
-void write_gradient(const cpu& /*exec*/, Term /*term*/, ops::absent_t /*result*/,
-                    matrix_view<const In>... /*in*/) {}
 
 struct product_term {
     template <class T>
@@ -99,6 +102,17 @@ struct product_term {
         return a * b;
     }
 };
+
+#if MP_CORE_BODIES
+/// Writes a gradient that is the sum of the rows of a matrix of terms, or the terms themselves.
+template <class Real, class Term, class... In>
+void write_gradient(const cpu& exec, Term term, const any_operand& result, const any_matrix& first,
+                    const In&... in) {
+    if (result.type == nullptr) return;
+    if (result.is_vector) return sum_columns<Real>(exec, term, 1.0, result, first, in...);
+    for_each_number<Real>(exec, term, result, first, in...);
+}
+#endif
 
 /// The element-wise function with the values of a term.
 template <class Term>
@@ -142,7 +156,13 @@ struct add_op {
         detail::check_binary("mp::ops::add", exec, a, b, y);
     }
 
-    template <executor Executor, element A, class B, element Y>
+    using compiled_op = add_op;
+    template <class Real>
+    static void compute(const cpu& exec, const detail::any_operand& a, const detail::any_operand& b,
+                        const detail::any_operand& y) {
+        map_operands<detail::sum_function, Real>(exec, y, a, detail::as_matrix(b, a.rows));
+    }
+    template <gpu_executor Executor, element A, class B, element Y>
     void operator()(const Executor& exec, matrix_view<const A> a, const B& b, matrix_view<Y> y) const {
         map_elements(detail::sum_function{}, exec, y, a, detail::as_matrix(b, a.rows));
     }
@@ -160,8 +180,9 @@ struct add_op {
 /// unchanged.
 template <class Policy = autocast::by_region, executor Executor = cpu, element A, class B, matrix_result Y>
 void add(const Executor& exec, matrix_view<A> a, const B& b, const Y& y) {
-    autocast::call<Policy>(add_op{}, exec, detail::input_view(a), detail::input_view(b),
-                           detail::output_view(y));
+    static_assert(!detail::is_absent<B>, "mp::ops: b is a matrix view or a contiguous range, not absent");
+    detail::call_op<Policy>(add_op{}, exec, detail::input_view(a), detail::input_view(b),
+                            detail::output_view(y));
 }
 
 /// Tag of multiply(): mixes arrays, so in the widest of their types.
@@ -177,7 +198,13 @@ struct multiply_op {
         detail::check_binary("mp::ops::multiply", exec, a, b, y);
     }
 
-    template <executor Executor, element A, class B, element Y>
+    using compiled_op = multiply_op;
+    template <class Real>
+    static void compute(const cpu& exec, const detail::any_operand& a, const detail::any_operand& b,
+                        const detail::any_operand& y) {
+        map_operands<detail::product_function, Real>(exec, y, a, detail::as_matrix(b, a.rows));
+    }
+    template <gpu_executor Executor, element A, class B, element Y>
     void operator()(const Executor& exec, matrix_view<const A> a, const B& b, matrix_view<Y> y) const {
         map_elements(detail::product_function{}, exec, y, a, detail::as_matrix(b, a.rows));
     }
@@ -187,8 +214,9 @@ struct multiply_op {
 /// those of add().
 template <class Policy = autocast::by_region, executor Executor = cpu, element A, class B, matrix_result Y>
 void multiply(const Executor& exec, matrix_view<A> a, const B& b, const Y& y) {
-    autocast::call<Policy>(multiply_op{}, exec, detail::input_view(a), detail::input_view(b),
-                           detail::output_view(y));
+    static_assert(!detail::is_absent<B>, "mp::ops: b is a matrix view or a contiguous range, not absent");
+    detail::call_op<Policy>(multiply_op{}, exec, detail::input_view(a), detail::input_view(b),
+                            detail::output_view(y));
 }
 
 /// Tag of add_backward().
@@ -214,7 +242,14 @@ struct add_backward_op {
         detail::check_separate(function, right, left);
     }
 
-    template <executor Executor, element DY, class DA, class DB>
+    using compiled_op = add_backward_op;
+    template <class Real>
+    static void compute(const cpu& exec, const detail::any_operand& dy, const detail::any_operand& da,
+                        const detail::any_operand& db) {
+        write_gradient<Real>(exec, detail::itself{}, db, dy);
+        write_gradient<Real>(exec, detail::itself{}, da, dy);
+    }
+    template <gpu_executor Executor, element DY, class DA, class DB>
     void operator()(const Executor& exec, matrix_view<const DY> dy, const DA& da, const DB& db) const {
         write_gradient(exec, detail::itself{}, db, dy);
         write_gradient(exec, detail::itself{}, da, dy);
@@ -230,8 +265,8 @@ struct add_backward_op {
 /// unchanged.
 template <class Policy = autocast::by_region, executor Executor = cpu, element DY, class DA, class DB>
 void add_backward(const Executor& exec, matrix_view<DY> dy, DA&& da, DB&& db) {
-    autocast::call<Policy>(add_backward_op{}, exec, detail::input_view(dy), detail::output_view(da),
-                           detail::output_view(db));
+    detail::call_op<Policy>(add_backward_op{}, exec, detail::input_view(dy), detail::output_view(da),
+                            detail::output_view(db));
 }
 
 /// Tag of multiply_backward().
@@ -246,14 +281,6 @@ struct multiply_backward_op {
     static void validate(const auto& exec, const auto& a, const auto& b, const auto& dy, const auto& da,
                          const auto& db) {
         constexpr std::string_view function = "mp::ops::multiply_backward";
-        using second = std::remove_cvref_t<decltype(b)>;
-        using second_gradient = std::remove_cvref_t<decltype(db)>;
-        static_assert(!detail::is_absent<second>,
-                      "mp::ops::multiply_backward: b is a matrix view or a contiguous range, not absent");
-        static_assert(
-            detail::is_absent<second_gradient> ||
-                detail::is_matrix<second> == detail::is_matrix<second_gradient>,
-            "mp::ops::multiply_backward: db has the form of b, a matrix view or a contiguous range");
         detail::check_executor(function, exec);
         const auto left = detail::named("a", a);
         const auto right = detail::named("b", b);
@@ -273,7 +300,15 @@ struct multiply_backward_op {
         }
     }
 
-    template <executor Executor, element A, class B, element DY, class DA, class DB>
+    using compiled_op = multiply_backward_op;
+    template <class Real>
+    static void compute(const cpu& exec, const detail::any_operand& a, const detail::any_operand& b,
+                        const detail::any_operand& dy, const detail::any_operand& da,
+                        const detail::any_operand& db) {
+        write_gradient<Real>(exec, detail::product_term{}, db, dy, a);
+        write_gradient<Real>(exec, detail::product_term{}, da, dy, detail::as_matrix(b, a.rows));
+    }
+    template <gpu_executor Executor, element A, class B, element DY, class DA, class DB>
     void operator()(const Executor& exec, matrix_view<const A> a, const B& b, matrix_view<const DY> dy,
                     const DA& da, const DB& db) const {
         write_gradient(exec, detail::product_term{}, db, dy, a);
@@ -290,8 +325,15 @@ template <class Policy = autocast::by_region, executor Executor = cpu, element A
           class DA, class DB>
 void multiply_backward(const Executor& exec, matrix_view<A> a, const B& b, matrix_view<DY> dy, DA&& da,
                        DB&& db) {
-    autocast::call<Policy>(multiply_backward_op{}, exec, detail::input_view(a), detail::input_view(b),
-                           detail::input_view(dy), detail::output_view(da), detail::output_view(db));
+    using second = decltype(detail::input_view(b));
+    using second_gradient = decltype(detail::output_view(db));
+    static_assert(!detail::is_absent<second>,
+                  "mp::ops::multiply_backward: b is a matrix view or a contiguous range, not absent");
+    static_assert(
+        detail::is_absent<second_gradient> || detail::is_matrix<second> == detail::is_matrix<second_gradient>,
+        "mp::ops::multiply_backward: db has the form of b, a matrix view or a contiguous range");
+    detail::call_op<Policy>(multiply_backward_op{}, exec, detail::input_view(a), detail::input_view(b),
+                            detail::input_view(dy), detail::output_view(da), detail::output_view(db));
 }
 
 }}  // namespace mp::ops

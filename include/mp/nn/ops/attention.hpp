@@ -3,14 +3,11 @@
 /// Scaled dot-product attention, forward and backward, a block of queries at a time.
 #pragma once
 
-#include <mp/arrays/array/parallel.hpp>
 #include <mp/executor.hpp>
-#include <mp/linalg/gemm/epilogue.hpp>
-#include <mp/linalg/gemm/gemm.hpp>
-#include <mp/linalg/gemm/workspace.hpp>
-#include <mp/nn/autocast/dispatch.hpp>
+#include <mp/nn/autocast/library_op.hpp>
 #include <mp/nn/ops/arguments.hpp>
-#include <mp/nn/ops/attention/blocks.hpp>
+#include <mp/nn/ops/attention/heads.hpp>
+#include <mp/nn/ops/attention/options.hpp>
 #include <mp/nn/ops/matrix_operand.hpp>
 
 #include <algorithm>
@@ -20,6 +17,10 @@
 #include <span>
 #include <string_view>
 #include <type_traits>
+
+#if MP_CORE_BODIES
+#include <mp/nn/ops/attention/kernels.hpp>
+#endif
 
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
@@ -79,77 +80,13 @@ struct scaled_dot_product_attention_op {
                     const attention_options& options, std::span<softmax_statistics_of<Q>> statistics) const {
         attend(detail::attention_function{}, exec, q, k, v, mask, y, options, statistics);
     }
-    template <element Q, element K, element V, class Mask, element Y>
-    void operator()(cpu exec, matrix_view<const Q> q, matrix_view<const K> k, matrix_view<const V> v,
-                    const Mask& mask, matrix_view<Y> y, const attention_options& options,
-                    std::span<softmax_statistics_of<Q>> statistics) const {
-        detail::check_attention_of_doubles<Q, K, V, Mask, Y>();
-        using real = detail::arithmetic_type<Q>;
-        // The exponentials that v is multiplied by.
-        using weight = std::conditional_t<std::same_as<real, double>, double, V>;
-        const detail::attention_sizes sizes(q, k, v, options);
-        const std::ptrdiff_t blocks =
-            (sizes.queries + detail::attention_block_rows - 1) / detail::attention_block_rows;
-        const std::ptrdiff_t rows = (std::min)(sizes.queries, detail::attention_block_rows);
-        const detail::dropout_mask dropout(options.dropout);
-        const detail::softmax_kernels_of<real> kernels;
-        const auto score_count = static_cast<std::size_t>(rows * sizes.keys);
-        detail::thread_buffers<real> buffers(exec, score_count + static_cast<std::size_t>(rows));
-        // Of floats, the scores themselves are the weights.
-        detail::thread_buffers<weight> low_buffers(exec, std::same_as<weight, real> ? 0 : score_count);
-        const auto run = [&](cpu inner, std::ptrdiff_t begin, std::ptrdiff_t end) {
-            gemm_workspace kept;  // from product to product, on several threads
-            gemm_workspace* const workspace = inner.workspace == nullptr ? &kept : nullptr;
-            real* const scores = buffers.take();
-            real* const inverse_sums = scores + score_count;
-            weight* const rounded = low_buffers.take();
-            const auto weights = [&](std::size_t count) -> const weight* {
-                if constexpr (std::same_as<weight, real>) {
-                    return scores;
-                } else {
-                    detail::convert_nearest(detail::conversion_isa(), scores, rounded, count);
-                    return rounded;
-                }
-            };
-            for (std::ptrdiff_t task = begin; task < end; ++task) {
-                const detail::query_block block =
-                    sizes.block(task / blocks, task % blocks * detail::attention_block_rows);
-                const std::ptrdiff_t first_row = block.head * sizes.queries + block.first;
-                detail::multiply_scores(inner, q, k, sizes, block, scores, workspace);
-                for (std::ptrdiff_t row = 0; row < block.count; ++row) {
-                    const detail::seen_keys<Mask, real> seen(mask, sizes, block, row);
-                    const auto found =
-                        detail::exponentiate(kernels, seen, scores + row * block.keys, block.keys);
-                    // A row that sees no key is a sum of nothing, so that 1 makes it 0.
-                    inverse_sums[row] =
-                        found.empty ? real{1}
-                                    : detail::as<real>(detail::double_divide(dropout.scale, found.sum));
-                    if (dropout.drops_any()) {
-                        detail::drop(dropout, sizes.stream_index(options.dropout, block, row),
-                                     scores + row * block.keys, block.keys);
-                    }
-                    if (!statistics.empty()) {
-                        statistics[static_cast<std::size_t>(first_row + row)] = found.statistics();
-                    }
-                }
-                const weight* const p = weights(static_cast<std::size_t>(block.count * block.keys));
-                const auto values = sizes.of_keys(v, block.head / sizes.group(), block.keys);
-                const auto result = sizes.of_queries(y, block.head, block.first, block.count);
-                if constexpr (std::same_as<real, double>) {
-                    detail::product_in_double(
-                        inner, 1.0, row_major(p, block.count, block.keys), values, 0.0, result,
-                        [inverse_sums](double value, std::ptrdiff_t row, std::ptrdiff_t /*column*/) {
-                            return detail::double_multiply(value, inverse_sums[row]);
-                        });
-                } else {
-                    detail::gemm_of_views(
-                        inner, 1.0F, row_major(p, block.count, block.keys), values, 0.0F, result,
-                        scale_per_row(std::span(inverse_sums, static_cast<std::size_t>(block.count))),
-                        workspace);
-                }
-            }
-        };
-        detail::for_each_task(exec, sizes.count * blocks, sizes.work(rows), run);
+    using compiled_op = scaled_dot_product_attention_op;
+    template <class Real>
+    static void compute(const cpu& exec, const detail::any_operand& q, const detail::any_operand& k,
+                        const detail::any_operand& v, const detail::any_operand& mask,
+                        const detail::any_operand& y, const attention_options& options,
+                        std::span<basic_softmax_statistics<Real>> statistics) {
+        attend<Real>(exec, q, k, v, mask, y, options, statistics);
     }
 };
 
@@ -215,9 +152,11 @@ template <class Policy = autocast::by_region, executor Executor = cpu, element Q
 void scaled_dot_product_attention(const Executor& exec, matrix_view<Q> q, matrix_view<K> k, matrix_view<V> v,
                                   const Mask& mask, const Y& y, const attention_options& options = {},
                                   std::span<softmax_statistics_of<Q>> statistics = {}) {
-    autocast::call<Policy>(scaled_dot_product_attention_op{}, exec, detail::input_view(q),
-                           detail::input_view(k), detail::input_view(v), detail::uncast_view(mask),
-                           detail::output_view(y), options, statistics);
+    detail::check_attention_of_doubles<Q, K, V, decltype(detail::input_view(mask)),
+                                       decltype(detail::output_view(y))>();
+    detail::call_op<Policy>(scaled_dot_product_attention_op{}, exec, detail::input_view(q),
+                            detail::input_view(k), detail::input_view(v), detail::uncast_view(mask),
+                            detail::output_view(y), options, statistics);
 }
 
 /// Tag of scaled_dot_product_attention_backward(): matrix products, so in the low precision of the policy.
@@ -246,15 +185,15 @@ struct scaled_dot_product_attention_backward_op {
         detail::check_attention(function, exec, queries, keys, values, mask, gradient, saved, options);
         const detail::named_operand results[] = {detail::named("dq", dq), detail::named("dk", dk),
                                                  detail::named("dv", dv)};
-        if constexpr (!std::is_same_v<decltype(dq), const absent_t&>) {
+        if (detail::is_present(dq)) {
             detail::check_shape(function, results[0], queries.extent.rows, "q.rows", queries.extent.columns,
                                 "q.columns");
         }
-        if constexpr (!std::is_same_v<decltype(dk), const absent_t&>) {
+        if (detail::is_present(dk)) {
             detail::check_shape(function, results[1], keys.extent.rows, "k.rows", keys.extent.columns,
                                 "k.columns");
         }
-        if constexpr (!std::is_same_v<decltype(dv), const absent_t&>) {
+        if (detail::is_present(dv)) {
             detail::check_shape(function, results[2], values.extent.rows, "v.rows", values.extent.columns,
                                 "v.columns");
         }
@@ -275,94 +214,15 @@ struct scaled_dot_product_attention_backward_op {
                     std::span<const softmax_statistics_of<Q>> /*statistics*/) const {
         attend_backward(detail::attention_function{}, exec, q, k, v, mask, dy, dq, dk, dv, options);
     }
-    template <element Q, element K, element V, class Mask, element DY, class DQ, class DK, class DV>
-    void operator()(cpu exec, matrix_view<const Q> q, matrix_view<const K> k, matrix_view<const V> v,
-                    const Mask& mask, matrix_view<const DY> dy, const DQ& dq, const DK& dk, const DV& dv,
-                    const attention_options& options,
-                    std::span<const softmax_statistics_of<Q>> statistics) const {
-        detail::check_attention_of_doubles<Q, K, V, Mask, DY, DQ, DK, DV>();
-        using real = detail::arithmetic_type<Q>;
-        constexpr bool wants_dq = !std::is_same_v<DQ, absent_t>;
-        constexpr bool wants_dk = !std::is_same_v<DK, absent_t>;
-        constexpr bool wants_dv = !std::is_same_v<DV, absent_t>;
-        const detail::attention_sizes sizes(q, k, v, options);
-        const std::ptrdiff_t rows = (std::min)(sizes.queries, detail::attention_block_rows);
-        const detail::dropout_mask dropout(options.dropout);
-        const detail::softmax_kernels_of<real> kernels;
-        const auto score_count = static_cast<std::size_t>(rows * sizes.keys);
-        const auto key_count = static_cast<std::size_t>(wants_dk ? sizes.keys * sizes.head_dim : 0);
-        const auto value_count = static_cast<std::size_t>(wants_dv ? sizes.keys * sizes.value_head_dim : 0);
-        detail::thread_buffers<real> buffers(exec, 2 * score_count + key_count + value_count);
-        const auto run = [&](cpu inner, std::ptrdiff_t begin, std::ptrdiff_t end) {
-            gemm_workspace kept;  // from product to product, on several threads
-            gemm_workspace* const workspace = inner.workspace == nullptr ? &kept : nullptr;
-            real* const probabilities = buffers.take();
-            real* const slopes = probabilities + score_count;  // of the loss in the scores
-            const std::span<real> key_sums(slopes + score_count, key_count);
-            const std::span<real> value_sums(slopes + score_count + key_count, value_count);
-            const auto of_block = [&](const detail::query_block& block, std::ptrdiff_t key_head) {
-                const auto gradient = sizes.of_queries(dy, block.head, block.first, block.count);
-                const auto dense = [&](const real* from) { return row_major(from, block.count, block.keys); };
-                const auto drop = [&](real* from) {
-                    for (std::ptrdiff_t row = 0; dropout.drops_any() && row < block.count; ++row) {
-                        detail::drop(dropout, sizes.stream_index(options.dropout, block, row),
-                                     from + row * block.keys, block.keys);
-                    }
-                };
-                detail::multiply_scores(inner, q, k, sizes, block, probabilities, workspace);
-                for (std::ptrdiff_t row = 0; row < block.count; ++row) {
-                    const std::ptrdiff_t query = block.head * sizes.queries + block.first + row;
-                    detail::to_probabilities(kernels, detail::seen_keys<Mask, real>(mask, sizes, block, row),
-                                             probabilities + row * block.keys, block.keys,
-                                             statistics.empty() ? nullptr : statistics.data() + query);
-                }
-                if constexpr (wants_dq || wants_dk) {
-                    detail::multiply_matrices(inner, dropout.scale, gradient,
-                                              transposed(sizes.of_keys(v, key_head, block.keys)), 0.0,
-                                              row_major(slopes, block.count, block.keys), workspace);
-                    drop(slopes);
-                    for (std::ptrdiff_t row = 0; row < block.count; ++row) {
-                        const std::ptrdiff_t reach =
-                            detail::seen_keys<Mask, real>(mask, sizes, block, row).reach(block.keys);
-                        real* const of_row = slopes + row * block.keys;
-                        kernels.score_slopes(probabilities + row * block.keys,
-                                             static_cast<std::size_t>(reach), of_row);
-                        std::fill(of_row + reach, of_row + block.keys, real{0});
-                    }
-                }
-                if constexpr (wants_dq) {
-                    detail::multiply_matrices(
-                        inner, sizes.scale, dense(slopes), sizes.of_keys(k, key_head, block.keys), 0.0,
-                        sizes.of_queries(dq, block.head, block.first, block.count), workspace);
-                }
-                if constexpr (wants_dk) {
-                    detail::add_product(inner, sizes.scale, transposed(dense(slopes)),
-                                        sizes.of_queries(q, block.head, block.first, block.count),
-                                        key_sums.data(), workspace);
-                }
-                if constexpr (wants_dv) {
-                    drop(probabilities);
-                    detail::add_product(inner, dropout.scale, transposed(dense(probabilities)), gradient,
-                                        value_sums.data(), workspace);
-                }
-            };
-            for (std::ptrdiff_t key_head = begin; key_head < end; ++key_head) {
-                std::fill(key_sums.begin(), key_sums.end(), real{0});
-                std::fill(value_sums.begin(), value_sums.end(), real{0});
-                for (std::ptrdiff_t i = 0; i < sizes.group(); ++i) {
-                    detail::for_each_block(
-                        sizes, key_head * sizes.group() + i,
-                        [&](const detail::query_block& block) { of_block(block, key_head); });
-                }
-                if constexpr (wants_dk) {
-                    detail::write_rounded(key_sums, sizes.of_keys(dk, key_head, sizes.keys));
-                }
-                if constexpr (wants_dv) {
-                    detail::write_rounded(value_sums, sizes.of_keys(dv, key_head, sizes.keys));
-                }
-            }
-        };
-        detail::for_each_task(exec, sizes.key_count, sizes.group() * sizes.work(sizes.queries), run);
+    using compiled_op = scaled_dot_product_attention_backward_op;
+    template <class Real>
+    static void compute(const cpu& exec, const detail::any_operand& q, const detail::any_operand& k,
+                        const detail::any_operand& v, const detail::any_operand& mask,
+                        const detail::any_operand& dy, const detail::any_operand& dq,
+                        const detail::any_operand& dk, const detail::any_operand& dv,
+                        const attention_options& options,
+                        std::span<const basic_softmax_statistics<Real>> statistics) {
+        attend_backward<Real>(exec, q, k, v, mask, dy, dq, dk, dv, options, statistics);
     }
 };
 
@@ -393,10 +253,13 @@ void scaled_dot_product_attention_backward(const Executor& exec, matrix_view<Q> 
                                            matrix_view<V> v, const Mask& mask, matrix_view<DY> dy, DQ&& dq,
                                            DK&& dk, DV&& dv, const attention_options& options = {},
                                            std::span<const softmax_statistics_of<Q>> statistics = {}) {
-    autocast::call<Policy>(scaled_dot_product_attention_backward_op{}, exec, detail::input_view(q),
-                           detail::input_view(k), detail::input_view(v), detail::uncast_view(mask),
-                           detail::input_view(dy), detail::output_view(dq), detail::output_view(dk),
-                           detail::output_view(dv), options, statistics);
+    detail::check_attention_of_doubles<Q, K, V, decltype(detail::input_view(mask)), DY,
+                                       decltype(detail::output_view(dq)), decltype(detail::output_view(dk)),
+                                       decltype(detail::output_view(dv))>();
+    detail::call_op<Policy>(scaled_dot_product_attention_backward_op{}, exec, detail::input_view(q),
+                            detail::input_view(k), detail::input_view(v), detail::uncast_view(mask),
+                            detail::input_view(dy), detail::output_view(dq), detail::output_view(dk),
+                            detail::output_view(dv), options, statistics);
 }
 
 }}  // namespace mp::ops

@@ -3,50 +3,23 @@
 /// The convolution of images, forward and backward, as a matrix product with the patches of the images.
 #pragma once
 
-#include <mp/arrays/array/parallel.hpp>
-#include <mp/base/parallel.hpp>
+#include <mp/config.hpp>
 #include <mp/error.hpp>
 #include <mp/executor.hpp>
-#include <mp/linalg/gemm/epilogue.hpp>
-#include <mp/linalg/gemm/gemm.hpp>
-#include <mp/linalg/gemm/workspace.hpp>
 #include <mp/nn/autocast/dispatch.hpp>
 #include <mp/nn/ops/arguments.hpp>
 #include <mp/nn/ops/convolution/patches.hpp>
-#include <mp/nn/ops/convolution/products.hpp>
 #include <mp/nn/ops/matrix_operand.hpp>
-#include <mp/nn/ops/product.hpp>
-#include <mp/numbers/rules/rounded_doubles.hpp>
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
-#include <span>
 #include <string_view>
-#include <type_traits>
+
+#if MP_CORE_BODIES
+#include <mp/nn/ops/convolution/products.hpp>
+#endif
 
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
-
-/// Elements [first, first + count) of a row that lie next to each other: in the matrix itself, or copied.
-template <class Value>
-class row_reader {
-public:
-    row_reader(const cpu& exec, matrix_view<const Value> view, std::ptrdiff_t count)
-        : view_(view),
-          copy_(exec, view.column_stride() == 1 ? 0 : static_cast<std::size_t>(count)),
-          count_(count) {}
-
-    const Value* operator()(std::ptrdiff_t row, std::ptrdiff_t first) const {
-        if (view_.column_stride() == 1) return &view_(row, first);
-        for (std::ptrdiff_t i = 0; i < count_; ++i) copy_.data()[i] = view_(row, first + i);
-        return copy_.data();
-    }
-
-private:
-    matrix_view<const Value> view_;
-    staging_buffer<Value> copy_;
-    std::ptrdiff_t count_;
-};
 
 /// Names convolve() and convolve_backward(), which <mp/nn/ops/convolution/gpu.hpp> has.
 struct convolution_function {};
@@ -97,7 +70,7 @@ struct conv2d_op {
         const auto bias = detail::named("b", b);
         const auto output = detail::named("y", y);
         detail::check_convolution(function, input, weights, output, geometry);
-        if constexpr (!std::is_same_v<decltype(b), const absent_t&>) {
+        if (detail::is_present(b)) {
             detail::check_size(function, bias, weights.extent.rows, "w.rows");
         }
         for (const auto& operand : {input, weights, bias}) detail::check_separate(function, output, operand);
@@ -114,75 +87,12 @@ struct conv2d_op {
                     matrix_view<Y> y, const conv2d_geometry& geometry) const {
         convolve(detail::convolution_function{}, exec, x, w, b, y, geometry);
     }
-    template <element X, element W, class Bias, element Y>
-    void operator()(cpu exec, matrix_view<const X> x, matrix_view<const W> w, const Bias& b, matrix_view<Y> y,
-                    const conv2d_geometry& geometry) const {
-        const std::ptrdiff_t patch = geometry.patch_size();
-        const std::ptrdiff_t positions = geometry.output_positions();
-        const std::ptrdiff_t channels = w.rows / geometry.groups;  // of the output, in a group
-        const std::ptrdiff_t image = geometry.image_size() / geometry.groups;
-        const bool dense = y.column_stride() == 1;
-        if (channels == 0) return;
-        if constexpr (!detail::any_double<X, W, Bias, Y>) {
-            const instruction_set isa = detail::isa_of(name, exec);
-            if (isa != instruction_set::portable) {
-                return detail::convolve_packed(
-                    exec, isa, x, w, y, geometry,
-                    [&]([[maybe_unused]] std::ptrdiff_t first, [[maybe_unused]] std::ptrdiff_t count) {
-                        if constexpr (std::is_same_v<Bias, absent_t>) {
-                            return identity_epilogue{};
-                        } else {
-                            return bias_per_row(
-                                b.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count)));
-                        }
-                    });
-            }
-        }
-        const auto run = [&](cpu inner, std::ptrdiff_t begin, std::ptrdiff_t end) {
-            const mp::workspace::frame frame(inner.workspace);
-            gemm_workspace workspace;
-            const detail::row_reader<X> read(inner, x, image);
-            const detail::staging_buffer<X> patches(inner, static_cast<std::size_t>(patch * positions));
-            const detail::staging_buffer<Y> copy(inner,
-                                                 dense ? 0 : static_cast<std::size_t>(channels * positions));
-            for (std::ptrdiff_t n = begin; n < end; ++n) {
-                for (std::ptrdiff_t group = 0; group < geometry.groups; ++group) {
-                    const std::ptrdiff_t first = group * channels * positions;
-                    detail::unfold_image(geometry, read(n, group * image), patches.data());
-                    const auto result = row_major(dense ? &y(n, first) : copy.data(), channels, positions);
-                    const auto weights = w.block(group * channels, 0, channels, patch);
-                    const auto cells = row_major(static_cast<const X*>(patches.data()), patch, positions);
-                    const auto product = [&](const auto& epilogue) {
-                        if (inner.workspace == nullptr) {
-                            gemm(inner, 1.0F, weights, cells, 0.0F, result, epilogue, workspace);
-                        } else {
-                            gemm(inner, 1.0F, weights, cells, 0.0F, result, epilogue);
-                        }
-                    };
-                    if constexpr (detail::any_double<X, W, Bias, Y>) {
-                        const auto ending = [&](double value, [[maybe_unused]] std::ptrdiff_t channel,
-                                                std::ptrdiff_t /*position*/) {
-                            if constexpr (std::is_same_v<Bias, absent_t>) {
-                                return value;
-                            } else {
-                                const auto at = static_cast<std::size_t>(group * channels + channel);
-                                return detail::double_add(value, detail::as<double>(b[at]));
-                            }
-                        };
-                        detail::product_in_double(inner, 1.0, weights, cells, 0.0, result, ending);
-                    } else if constexpr (std::is_same_v<Bias, absent_t>) {
-                        product(identity_epilogue{});
-                    } else {
-                        product(bias_per_row(b.subspan(static_cast<std::size_t>(group * channels),
-                                                       static_cast<std::size_t>(channels))));
-                    }
-                    if (dense) continue;
-                    for (std::ptrdiff_t i = 0; i < channels * positions; ++i)
-                        y(n, first + i) = copy.data()[i];
-                }
-            }
-        };
-        detail::for_each_task(exec, x.rows, patch * positions * w.rows, run);
+    using compiled_op = conv2d_op;
+    template <class Real>
+    static void compute(const cpu& exec, const detail::any_operand& x, const detail::any_operand& w,
+                        const detail::any_operand& b, const detail::any_operand& y,
+                        const conv2d_geometry& geometry) {
+        compute_convolution<Real>(exec, x, w, b, y, geometry);
     }
 };
 
@@ -253,15 +163,15 @@ struct conv2d_backward_op {
         const detail::named_operand results[] = {detail::named("dx", dx), detail::named("dw", dw),
                                                  detail::named("db", db)};
         detail::check_convolution(function, input, weights, gradient, geometry);
-        if constexpr (!std::is_same_v<decltype(dx), const absent_t&>) {
+        if (detail::is_present(dx)) {
             detail::check_shape(function, results[0], input.extent.rows, "x.rows", input.extent.columns,
                                 "x.columns");
         }
-        if constexpr (!std::is_same_v<decltype(dw), const absent_t&>) {
+        if (detail::is_present(dw)) {
             detail::check_shape(function, results[1], weights.extent.rows, "w.rows", weights.extent.columns,
                                 "w.columns");
         }
-        if constexpr (!std::is_same_v<decltype(db), const absent_t&>) {
+        if (detail::is_present(db)) {
             detail::check_size(function, results[2], weights.extent.rows, "w.rows");
         }
         for (int i = 0; i < 3; ++i) {
@@ -278,113 +188,15 @@ struct conv2d_backward_op {
                     const conv2d_geometry& geometry) const {
         convolve_backward(detail::convolution_function{}, exec, x, w, dy, dx, dw, db, geometry);
     }
-    template <element X, element W, element DY, class DX, class DW, class DB>
-    void operator()(cpu exec, matrix_view<const X> x, matrix_view<const W> w, matrix_view<const DY> dy,
-                    const DX& dx, const DW& dw, const DB& db, const conv2d_geometry& geometry) const {
-        if constexpr (!std::is_same_v<DX, absent_t>) write_dx(exec, w, dy, dx, geometry);
-        if constexpr (!std::is_same_v<DW, absent_t>) write_dw(exec, x, dy, dw, geometry);
-        if constexpr (!std::is_same_v<DB, absent_t>) write_db(exec, dy, db, geometry.output_positions());
-    }
-
-private:
-    template <class W, class DY, class DX>
-    static void write_dx(cpu exec, matrix_view<const W> w, matrix_view<const DY> dy, matrix_view<DX> dx,
-                         const conv2d_geometry& geometry) {
-        const std::ptrdiff_t patch = geometry.patch_size();
-        const std::ptrdiff_t positions = geometry.output_positions();
-        const std::ptrdiff_t channels = w.rows / geometry.groups;
-        const std::ptrdiff_t image = geometry.image_size() / geometry.groups;
-        using real = detail::arithmetic_type<W, DY, DX>;
-        if constexpr (!detail::any_double<W, DY, DX>) {
-            if (channels > 0 && detail::can_turn(geometry)) {
-                const detail::staging_buffer<W> turned(exec, static_cast<std::size_t>(w.rows * w.columns));
-                detail::turn_kernels(w, geometry, turned.data());
-                const std::ptrdiff_t columns = channels * geometry.kernel.height * geometry.kernel.width;
-                return conv2d_op{}(
-                    exec, dy, row_major(static_cast<const W*>(turned.data()), geometry.channels, columns),
-                    absent, dx, detail::turned_geometry(geometry, w.rows));
-            }
-        }
-        const auto run = [&](cpu inner, std::ptrdiff_t begin, std::ptrdiff_t end) {
-            const mp::workspace::frame frame(inner.workspace);
-            gemm_workspace workspace;
-            const detail::row_reader<DY> read(inner, dy, channels * positions);
-            const detail::staging_buffer<real> patches(inner, static_cast<std::size_t>(patch * positions));
-            const detail::staging_buffer<real> sums(inner, static_cast<std::size_t>(image));
-            for (std::ptrdiff_t n = begin; n < end; ++n) {
-                for (std::ptrdiff_t group = 0; group < geometry.groups; ++group) {
-                    std::fill_n(sums.data(), image, real{0});
-                    if (channels > 0) {
-                        detail::multiply_matrices(
-                            inner, 1.0, transposed(w.block(group * channels, 0, channels, patch)),
-                            row_major(read(n, group * channels * positions), channels, positions), 0.0,
-                            row_major(patches.data(), patch, positions),
-                            inner.workspace == nullptr ? &workspace : nullptr);
-                        detail::fold_patches<real>(geometry, patches.data(), sums.data());
-                    }
-                    for (std::ptrdiff_t i = 0; i < image; ++i) {
-                        dx(n, group * image + i) = detail::as<DX>(sums.data()[i]);
-                    }
-                }
-            }
-        };
-        detail::for_each_task(exec, dx.rows, patch * positions * w.rows, run);
-    }
-
-    /// One image after the other, since they add to the same sums.
-    template <class X, class DY, class DW>
-    static void write_dw(cpu exec, matrix_view<const X> x, matrix_view<const DY> dy, matrix_view<DW> dw,
-                         const conv2d_geometry& geometry) {
-        const std::ptrdiff_t patch = geometry.patch_size();
-        const std::ptrdiff_t positions = geometry.output_positions();
-        const std::ptrdiff_t channels = dw.rows / geometry.groups;
-        const std::ptrdiff_t image = geometry.image_size() / geometry.groups;
-        if (channels == 0) return;
-        if constexpr (!detail::any_double<X, DY, DW>) {
-            const instruction_set isa = detail::isa_of(name, exec);
-            if (isa != instruction_set::portable && x.rows > 0 && detail::suits_rows_of_cells(channels)) {
-                return detail::write_packed_dw(exec, isa, x, dy, dw, geometry);
-            }
-        }
-        using real = detail::arithmetic_type<X, DY, DW>;
-        const detail::staging_buffer<real> sums(exec, static_cast<std::size_t>(dw.rows * patch));
-        std::fill_n(sums.data(), dw.rows * patch, real{0});
-        const auto totals = row_major(sums.data(), dw.rows, patch);
-        gemm_workspace workspace;
-        const detail::row_reader<X> read_x(exec, x, image);
-        const detail::row_reader<DY> read_dy(exec, dy, channels * positions);
-        const detail::staging_buffer<X> patches(exec, static_cast<std::size_t>(patch * positions));
-        for (std::ptrdiff_t n = 0; n < x.rows; ++n) {
-            for (std::ptrdiff_t group = 0; group < geometry.groups; ++group) {
-                detail::unfold_image(geometry, read_x(n, group * image), patches.data());
-                detail::multiply_matrices(
-                    exec, 1.0, row_major(read_dy(n, group * channels * positions), channels, positions),
-                    transposed(row_major(static_cast<const X*>(patches.data()), patch, positions)), 1.0,
-                    totals.block(group * channels, 0, channels, patch),
-                    exec.workspace == nullptr ? &workspace : nullptr);
-            }
-        }
-        for (std::ptrdiff_t r = 0; r < dw.rows; ++r) {
-            for (std::ptrdiff_t c = 0; c < patch; ++c) dw(r, c) = detail::as<DW>(totals(r, c));
-        }
-    }
-
-    template <class DY, class DB>
-    static void write_db(cpu exec, matrix_view<const DY> dy, std::span<DB> db, std::ptrdiff_t positions) {
-        const auto work = static_cast<std::size_t>((std::max<std::ptrdiff_t>)(dy.rows * positions, 1));
-        detail::parallel_arithmetic(
-            exec, db.size(), 1 + 16384 / work, [&](std::size_t begin, std::size_t end) {
-                for (std::size_t channel = begin; channel < end; ++channel) {
-                    const std::ptrdiff_t first = static_cast<std::ptrdiff_t>(channel) * positions;
-                    detail::rounded_doubles<1> sum = 0.0;
-                    for (std::ptrdiff_t n = 0; n < dy.rows; ++n) {
-                        for (std::ptrdiff_t i = 0; i < positions; ++i) {
-                            sum += detail::as<double>(dy(n, first + i));
-                        }
-                    }
-                    db[channel] = detail::as<DB>(sum.value());
-                }
-            });
+    using compiled_op = conv2d_backward_op;
+    template <class Real>
+    static void compute(const cpu& exec, const detail::any_operand& x, const detail::any_operand& w,
+                        const detail::any_operand& dy, const detail::any_operand& dx,
+                        const detail::any_operand& dw, const detail::any_operand& db,
+                        const conv2d_geometry& geometry) {
+        if (dx) write_dx<Real>(exec, w, dy, dx, geometry);
+        if (dw) write_dw<Real>(exec, x, dy, dw, geometry);
+        if (db) write_db<Real>(exec, dy, db, geometry.output_positions());
     }
 };
 

@@ -3,43 +3,46 @@
 /// Dropout, forward and backward, with a mask that is computed from a counter and never stored.
 #pragma once
 
-#include <mp/arrays/array/for_each_element.hpp>
-#include <mp/base/parallel.hpp>
 #include <mp/error.hpp>
 #include <mp/executor.hpp>
 #include <mp/matrix_view.hpp>
-#include <mp/nn/autocast/dispatch.hpp>
+#include <mp/nn/autocast/library_op.hpp>
 #include <mp/nn/ops/arguments.hpp>
 #include <mp/nn/ops/dropout/mask.hpp>
 #include <mp/nn/ops/matrix_operand.hpp>
 #include <mp/numbers/format/classification.hpp>
 #include <mp/numbers/format/philox.hpp>
-#include <mp/numbers/rules/random_words.hpp>
 #include <mp/numbers/rules/rounded_doubles.hpp>
-#include <mp/numbers/simd/processor.hpp>
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
 
+#if MP_CORE_BODIES
+#include <mp/arrays/array/for_each_element.hpp>
+#include <mp/numbers/rules/random_words.hpp>
+#include <mp/numbers/simd/processor.hpp>
+#endif
+
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Names the walk under a mask, for apply_dropout().
 struct dropout_walk {};
 
-/// to = from where the mask keeps it, times 1 / (1 - probability), and +0 elsewhere, on the CPU; on a GPU the
-/// function of this name in <mp/nn/ops/dropout/gpu.hpp>.
-template <class From, class To>
-void apply_dropout(dropout_walk, const cpu& exec, matrix_view<const From> from, matrix_view<To> to,
+#if MP_CORE_BODIES
+/// to = from where the mask keeps it, times 1 / (1 - probability), and +0 elsewhere. On a GPU the function of this name in
+/// <mp/nn/ops/dropout/gpu.hpp> does it.
+template <class Real>
+void apply_dropout(const cpu& exec, const any_matrix& from, const any_matrix& to,
                    const ops::dropout_options& options) {
     const dropout_mask mask(options);
     const std::uint64_t offset = dropout_offset(options);
     const instruction_set isa = best_instruction_set();
     const auto columns = static_cast<std::uint64_t>(to.columns);
-    for_each_run(
+    for_each_run<Real>(
         exec,
-        [&]<class Real>(const element_run& run, Real* results, const Real* values) {
+        [&](const element_run& run, Real* results, const Real* values) {
             std::uint32_t room[random_room(run_block)];
             const std::uint32_t* words = room;
             const std::uint64_t first = offset + static_cast<std::uint64_t>(run.row) * columns +
@@ -55,6 +58,7 @@ void apply_dropout(dropout_walk, const cpu& exec, matrix_view<const From> from, 
         },
         to, from);
 }
+#endif
 
 void check_dropout(std::string_view function, const auto& exec, const named_operand& from,
                    const named_operand& to, std::string_view from_rows, std::string_view from_columns,
@@ -83,7 +87,13 @@ struct dropout_op {
                               "x.rows", "x.columns", options);
     }
 
-    template <executor Executor, element X, element Y>
+    using compiled_op = dropout_op;
+    template <class Real>
+    static void compute(const cpu& exec, const detail::any_operand& x, const detail::any_operand& y,
+                        const dropout_options& options) {
+        apply_dropout<Real>(exec, x, y, options);
+    }
+    template <gpu_executor Executor, element X, element Y>
     void operator()(const Executor& exec, matrix_view<const X> x, matrix_view<Y> y,
                     const dropout_options& options) const {
         apply_dropout(detail::dropout_walk{}, exec, x, y, options);
@@ -105,7 +115,7 @@ struct dropout_op {
 /// with <mp/nn/ops/dropout/gpu.hpp>, on GPUs, with the same mask and the same bits.
 template <class Policy = autocast::by_region, executor Executor = cpu, element X, matrix_result Y>
 void dropout(const Executor& exec, matrix_view<X> x, const Y& y, const dropout_options& options) {
-    autocast::call<Policy>(dropout_op{}, exec, detail::input_view(x), detail::output_view(y), options);
+    detail::call_op<Policy>(dropout_op{}, exec, detail::input_view(x), detail::output_view(y), options);
 }
 
 /// Tag of dropout_backward().
@@ -122,7 +132,13 @@ struct dropout_backward_op {
                               detail::named("dx", dx), "dy.rows", "dy.columns", options);
     }
 
-    template <executor Executor, element DY, element DX>
+    using compiled_op = dropout_backward_op;
+    template <class Real>
+    static void compute(const cpu& exec, const detail::any_operand& dy, const detail::any_operand& dx,
+                        const dropout_options& options) {
+        apply_dropout<Real>(exec, dy, dx, options);
+    }
+    template <gpu_executor Executor, element DY, element DX>
     void operator()(const Executor& exec, matrix_view<const DY> dy, matrix_view<DX> dx,
                     const dropout_options& options) const {
         apply_dropout(detail::dropout_walk{}, exec, dy, dx, options);
@@ -134,8 +150,8 @@ struct dropout_backward_op {
 template <class Policy = autocast::by_region, executor Executor = cpu, element DY, matrix_result DX>
 void dropout_backward(const Executor& exec, matrix_view<DY> dy, const DX& dx,
                       const dropout_options& options) {
-    autocast::call<Policy>(dropout_backward_op{}, exec, detail::input_view(dy), detail::output_view(dx),
-                           options);
+    detail::call_op<Policy>(dropout_backward_op{}, exec, detail::input_view(dy), detail::output_view(dx),
+                            options);
 }
 
 }}  // namespace mp::ops

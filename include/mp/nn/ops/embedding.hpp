@@ -3,19 +3,12 @@
 /// Rows of a table chosen by integers, and the gradient of the table.
 #pragma once
 
-#include <mp/arrays/array/for_each_element.hpp>
-#include <mp/arrays/array/parallel.hpp>
-#include <mp/arrays/array/staging_buffer.hpp>
 #include <mp/base/contiguous.hpp>
-#include <mp/base/parallel.hpp>
 #include <mp/error.hpp>
 #include <mp/executor.hpp>
-#include <mp/nn/autocast/dispatch.hpp>
+#include <mp/nn/autocast/library_op.hpp>
 #include <mp/nn/ops/arguments.hpp>
 #include <mp/nn/ops/matrix_operand.hpp>
-#include <mp/numbers/rules/elementwise.hpp>
-#include <mp/numbers/rules/float_float.hpp>
-#include <mp/numbers/simd/processor.hpp>
 
 #include <algorithm>
 #include <array>
@@ -27,6 +20,15 @@
 #include <string>
 #include <string_view>
 #include <utility>
+
+#if MP_CORE_BODIES
+#include <mp/arrays/array/for_each_element.hpp>
+#include <mp/arrays/array/parallel.hpp>
+#include <mp/arrays/array/staging_buffer.hpp>
+#include <mp/numbers/rules/elementwise.hpp>
+#include <mp/numbers/rules/float_float.hpp>
+#include <mp/numbers/simd/processor.hpp>
+#endif
 
 namespace mp::ops { inline namespace MP_ISA_NAMESPACE {
 
@@ -49,49 +51,39 @@ void check_indices(std::string_view function, const Executor& /*exec*/, const na
         throw_argument(function, std::string(table.name) + ".rows", 0, "must be at least 1");
     }
 }
-template <class Index>
-void check_indices(std::string_view function, const cpu& /*exec*/, const named_operand& table,
-                   std::span<const Index> indices) {
-    check_operand(function, {"indices", extent_of(indices)});
-    for (std::size_t i = 0; i < indices.size(); ++i) {
-        if (!std::cmp_less(indices[i], 0) && std::cmp_less(indices[i], table.extent.rows)) continue;
-        const std::string table_name(table.name);
-        if (table.extent.rows == 0) throw_argument(function, table_name + ".rows", 0, "must be at least 1");
-        throw_argument(function, "indices[" + error_text(i) + "]", indices[i],
-                       "must be a row of " + table_name + ", from 0 to " + error_text(table.extent.rows - 1));
+inline void check_indices(std::string_view function, const cpu& /*exec*/, const named_operand& table,
+                          const any_integers& indices) {
+    check_operand(function, {"indices", extent_of_integers(indices)});
+    for (std::size_t i = 0; i < indices.size; ++i) {
+        if (indices[i] >= 0 && indices[i] < table.extent.rows) continue;
+        if (table.extent.rows == 0) {
+            throw_argument(function, join_text({table.name, ".rows"}), 0, "must be at least 1");
+        }
+        indices.reject(
+            function, "indices", i,
+            join_text({"must be a row of ", table.name, ", from 0 to ", error_text(table.extent.rows - 1)}));
     }
 }
 
-/// Row `to` of y = row `from` of the table, rounded once where the formats differ; then `scratch` is for a row
-/// of floats (or doubles).
-template <class Table, class Y, class Real>
-void copy_row(matrix_view<const Table> table, std::ptrdiff_t from, matrix_view<Y> y, std::ptrdiff_t to,
-              Real* scratch) {
-    if constexpr (!std::same_as<Table, Y>) {
-        put_row(floats_of_row(table, from, scratch), y, to);
-    } else if (y.columns > 0 && table.column_stride() == 1 && y.column_stride() == 1) {
-        std::memcpy(y.data + to * y.row_stride(), table.data + from * table.row_stride(),
-                    static_cast<std::size_t>(y.columns) * sizeof(Y));
-    } else {
-        for (std::ptrdiff_t c = 0; c < y.columns; ++c) y(to, c) = table(from, c);
-    }
-}
+/// Names the traversals of rows that indices choose, for gather_rows() and add_rows() of GPUs.
+struct table_rows {};
 
+#if MP_CORE_BODIES
 /// The occurrences of each value among the indices, in ascending order: those of row r are
 /// occurrences[starts[r]] to occurrences[starts[r + 1]], the end excluded.
 class index_occurrences {
 public:
-    template <class Index>
-    index_occurrences(const cpu& exec, std::span<const Index> indices, std::size_t rows)
-        : starts_memory_(exec, rows + 1), occurrences_memory_(exec, indices.size()) {
+    index_occurrences(const cpu& exec, const any_integers& indices, std::size_t rows)
+        : starts_memory_(exec, rows + 1), occurrences_memory_(exec, indices.size) {
         // next[r] is where the next occurrence of row r goes: from the start of the row to that of the row behind.
         std::size_t* const next = starts_memory_.data() + 1;
         std::fill_n(starts_memory_.data(), rows + 1, std::size_t{0});
-        for (const Index index : indices) {
-            if (static_cast<std::size_t>(index) + 1 < rows) ++next[static_cast<std::size_t>(index) + 1];
+        for (std::size_t i = 0; i < indices.size; ++i) {
+            const auto index = static_cast<std::size_t>(indices[i]);
+            if (index + 1 < rows) ++next[index + 1];
         }
         for (std::size_t row = 1; row < rows; ++row) next[row] += next[row - 1];
-        for (std::size_t i = 0; i < indices.size(); ++i) {
+        for (std::size_t i = 0; i < indices.size; ++i) {
             occurrences_memory_.data()[next[static_cast<std::size_t>(indices[i])]++] =
                 static_cast<std::ptrdiff_t>(i);
         }
@@ -110,22 +102,28 @@ private:
     staging_buffer<std::ptrdiff_t> occurrences_memory_;
 };
 
-/// Names the walks over rows that indices choose, for gather_rows() and add_rows().
-struct table_rows {};
-
-/// y = the rows of the table that the indices choose, on the CPU; on a GPU the function of this name in
-/// <mp/nn/ops/embedding/gpu.hpp>.
-template <class Table, class Index, class Y>
-void gather_rows(table_rows, const cpu& exec, matrix_view<const Table> table, std::span<const Index> indices,
-                 matrix_view<Y> y) {
-    const std::size_t grain = 1 + 65536 / static_cast<std::size_t>((std::max<std::ptrdiff_t>)(y.columns, 1));
-    thread_buffers<arithmetic_type<Table, Y>> buffers(
-        exec, std::same_as<Table, Y> ? 0 : static_cast<std::size_t>(y.columns));
-    parallel_arithmetic(exec, indices.size(), grain, [&](std::size_t begin, std::size_t end) {
-        auto* const scratch = buffers.take();
+/// y = the rows of the table that the indices choose; those of the same type are copied. On a GPU the function of this name
+/// in <mp/nn/ops/embedding/gpu.hpp> does it.
+template <class Real>
+void gather_rows(const cpu& exec, const any_matrix& table, const any_integers& indices, const any_matrix& y) {
+    const auto columns = static_cast<std::size_t>(y.columns);
+    const bool is_copy = is_same_type(*table.type, *y.type);
+    thread_buffers<Real> buffers(exec, is_copy ? 0 : columns);
+    const std::size_t grain = 1 + 65536 / (std::max<std::size_t>)(columns, 1);
+    parallel_arithmetic(exec, indices.size, grain, [&](std::size_t begin, std::size_t end) {
+        Real* const scratch = buffers.take();
         for (std::size_t i = begin; i < end; ++i) {
-            copy_row(table, static_cast<std::ptrdiff_t>(indices[i]), y, static_cast<std::ptrdiff_t>(i),
-                     scratch);
+            const auto from = static_cast<std::ptrdiff_t>(indices[i]);
+            const auto to = static_cast<std::ptrdiff_t>(i);
+            if (!is_copy) {
+                put_row(reals_of_row(table, from, scratch), y, to);
+            } else if (table.column_stride() == 1 && y.column_stride() == 1) {
+                if (columns > 0) std::memcpy(y.at(to, 0), table.at(from, 0), columns * y.type->size);
+            } else {
+                for (std::ptrdiff_t c = 0; c < y.columns; ++c) {
+                    std::memcpy(y.at(to, c), table.at(from, c), y.type->size);
+                }
+            }
         }
     });
 }
@@ -162,49 +160,48 @@ private:
 };
 
 /// Row r of dtable = the sum of the rows i of dy with indices[i] == r, or that added to it; nothing for row
-/// `padding`, which is negative where there is none. On the CPU; on a GPU the function of this name in
-/// <mp/nn/ops/embedding/gpu.hpp>.
-template <class Index, class DY, class Written>
-void add_rows(table_rows, const cpu& exec, std::span<const Index> indices, matrix_view<const DY> dy,
-              matrix_view<Written> dtable, bool adds, std::ptrdiff_t padding) {
-    using real = arithmetic_type<DY, Written>;
-    const auto rows = static_cast<std::size_t>(dtable.rows);
-    const auto columns = static_cast<std::size_t>(dtable.columns);
+/// `padding`, which is negative where there is none. On a GPU the function of this name in
+/// <mp/nn/ops/embedding/gpu.hpp> does it.
+template <class Real>
+void add_rows(const cpu& exec, const any_integers& indices, const any_matrix& terms, const any_matrix& result,
+              bool adds, std::ptrdiff_t padding) {
+    const auto rows = static_cast<std::size_t>(result.rows);
+    const auto columns = static_cast<std::size_t>(result.columns);
     const index_occurrences chosen(exec, indices, rows);
     const instruction_set isa = best_instruction_set();
     // A row is written, and takes part in as many sums as there are indices, in the mean.
-    const std::size_t work = columns * (1 + indices.size() / (std::max<std::size_t>)(rows, 1));
-    thread_buffers<real> buffers(exec, 3 * columns);
+    const std::size_t work = columns * (1 + indices.size / (std::max<std::size_t>)(rows, 1));
+    thread_buffers<Real> buffers(exec, 3 * columns);
     parallel_arithmetic(
         exec, rows, 1 + 16384 / (std::max<std::size_t>)(work, 1), [&](std::size_t begin, std::size_t end) {
-            real* const scratch = buffers.take();
+            Real* const scratch = buffers.take();
             for (std::size_t i = begin; i < end; ++i) {
                 const auto row = static_cast<std::ptrdiff_t>(i);
                 const std::size_t first = chosen.starts[i];
                 const std::size_t last = row == padding ? first : chosen.starts[i + 1];
                 if (adds && first == last) continue;
-                real* const sums = adds ? scratch + columns : row_target(dtable, row, scratch + columns);
-                std::fill_n(sums, columns, real{0});
+                Real* const sums = adds ? scratch + columns : row_target(result, row, scratch + columns);
+                std::fill_n(sums, columns, Real{0});
                 if (last - first <= 2) {  // rounded once anyway
                     for (std::size_t n = first; n < last; ++n) {
                         map_floats<sum_function>(isa, columns, sums, sums,
-                                                 floats_of_row(dy, chosen.occurrences[n], scratch));
+                                                 reals_of_row(terms, chosen.occurrences[n], scratch));
                     }
                 } else {
-                    row_sum<real> sum(sums, scratch + 2 * columns, columns);
+                    row_sum<Real> sum(sums, scratch + 2 * columns, columns);
                     for (std::size_t n = first; n < last; ++n) {
-                        sum.add(floats_of_row(dy, chosen.occurrences[n], scratch));
+                        sum.add(reals_of_row(terms, chosen.occurrences[n], scratch));
                     }
                     sum.round();
                 }
                 if (adds) {
-                    const real* const old = floats_of_row(matrix_view<const Written>(dtable), row, scratch);
-                    map_floats<sum_function>(isa, columns, sums, sums, old);
+                    map_floats<sum_function>(isa, columns, sums, sums, reals_of_row(result, row, scratch));
                 }
-                put_row(sums, dtable, row);
+                put_row(sums, result, row);
             }
         });
 }
+#endif
 
 }}  // namespace mp::detail
 
@@ -218,12 +215,11 @@ struct embedding_op {
     static constexpr std::array<std::string_view, 4> argument_names = {"exec", "table", "indices", "y"};
     static constexpr std::array<std::string_view, 1> known_as = {"Embedding"};
 
-    template <class Index>
-    static void validate(const auto& exec, const auto& table, std::span<const Index> indices, const auto& y) {
+    static void validate(const auto& exec, const auto& table, const auto& indices, const auto& y) {
         constexpr std::string_view function = "mp::ops::embedding";
         detail::check_executor(function, exec);
         const auto weights = detail::named("table", table);
-        const auto chosen = detail::named("indices", indices);
+        const detail::named_operand chosen{"indices", detail::extent_of_integers(indices)};
         const auto output = detail::named("y", y);
         detail::check_operand(function, weights);
         detail::check_indices(function, exec, weights, indices);
@@ -233,7 +229,13 @@ struct embedding_op {
         detail::check_separate(function, output, chosen);
     }
 
-    template <executor Executor, element Table, std::integral Index, element Y>
+    using compiled_op = embedding_op;
+    template <class Real>
+    static void compute(const cpu& exec, const detail::any_operand& table,
+                        const detail::any_integers& indices, const detail::any_operand& y) {
+        gather_rows<Real>(exec, table, indices, y);
+    }
+    template <gpu_executor Executor, element Table, std::integral Index, element Y>
     void operator()(const Executor& exec, matrix_view<const Table> table, std::span<const Index> indices,
                     matrix_view<Y> y) const {
         gather_rows(detail::table_rows{}, exec, table, indices, y);
@@ -256,8 +258,8 @@ template <class Policy = autocast::by_region, executor Executor = cpu, element T
 void embedding(const Executor& exec, matrix_view<Table> table, const Indices& indices, const Y& y) {
     static_assert(std::integral<detail::contiguous_element<const Indices>>,
                   "mp::ops::embedding: indices is a range of integers");
-    autocast::call<Policy>(embedding_op{}, exec, detail::input_view(table), detail::input_view(indices),
-                           detail::output_view(y));
+    detail::call_op<Policy>(embedding_op{}, exec, detail::input_view(table),
+                            detail::integers_for<Executor>(indices), detail::output_view(y));
 }
 
 /// Tag of embedding_backward(): sums in two floats whatever the format, so nothing is cast.
@@ -271,12 +273,11 @@ struct embedding_backward_op {
     static constexpr std::array<std::string_view, 1> known_as = {"embedding_dense_backward"};
     static constexpr std::array<std::string_view, 1> sums = {"dtable"};
 
-    template <class Index>
-    static void validate(const auto& exec, std::span<const Index> indices, const auto& dy, const auto& dtable,
+    static void validate(const auto& exec, const auto& indices, const auto& dy, const auto& dtable,
                          const embedding_options& options) {
         constexpr std::string_view function = "mp::ops::embedding_backward";
         detail::check_executor(function, exec);
-        const auto chosen = detail::named("indices", indices);
+        const detail::named_operand chosen{"indices", detail::extent_of_integers(indices)};
         const auto gradient = detail::named("dy", dy);
         const auto result = detail::named("dtable", dtable);
         detail::check_operand(function, result);
@@ -293,7 +294,13 @@ struct embedding_backward_op {
         detail::check_separate(function, result, chosen);
     }
 
-    template <executor Executor, std::integral Index, element DY, matrix_result DTable>
+    using compiled_op = embedding_backward_op;
+    template <class Real>
+    static void compute(const cpu& exec, const detail::any_integers& indices, const detail::any_operand& dy,
+                        const detail::any_operand& dtable, const embedding_options& options) {
+        add_rows<Real>(exec, indices, dy, dtable, dtable.beta() > 0, options.padding_index.value_or(-1));
+    }
+    template <gpu_executor Executor, std::integral Index, element DY, matrix_result DTable>
     void operator()(const Executor& exec, std::span<const Index> indices, matrix_view<const DY> dy,
                     const DTable& result, const embedding_options& options) const {
         const auto dtable = detail::result_view(result);
@@ -323,8 +330,8 @@ void embedding_backward(const Executor& exec, const Indices& indices, matrix_vie
                         const DTable& dtable, const embedding_options& options = {}) {
     static_assert(std::integral<detail::contiguous_element<const Indices>>,
                   "mp::ops::embedding_backward: indices is a range of integers");
-    autocast::call<Policy>(embedding_backward_op{}, exec, detail::input_view(indices), detail::input_view(dy),
-                           detail::output_view(dtable), options);
+    detail::call_op<Policy>(embedding_backward_op{}, exec, detail::integers_for<Executor>(indices),
+                            detail::input_view(dy), detail::output_view(dtable), options);
 }
 
 }}  // namespace mp::ops

@@ -5,4 +5,5 @@
 
 #include <mp/device/gpu/convert.hpp>
 #include <mp/device/gpu/map_elements.hpp>
+#include <mp/nn/autocast/dispatch.hpp>
 #include <mp/nn/autocast/gpu/quantise_operand.hpp>

@@ -6,30 +6,28 @@
 #include <mp/config.hpp>
 #include <mp/error.hpp>
 #include <mp/executor.hpp>
-#include <mp/linalg/gemm/epilogue.hpp>
-#include <mp/linalg/gemm/gemm.hpp>
-#include <mp/nn/autocast/dispatch.hpp>
+#include <mp/nn/autocast/library_op.hpp>
 #include <mp/nn/ops/arguments.hpp>
+#include <mp/nn/ops/linear/activation.hpp>
 #include <mp/nn/ops/matrix_operand.hpp>
-#include <mp/nn/ops/product.hpp>
 #include <mp/nn/ops/reductions.hpp>
 
 #include <cstddef>
 #include <string_view>
 #include <type_traits>
 
-namespace mp::ops { inline namespace MP_ISA_NAMESPACE {
+#if MP_CORE_BODIES
+#include <mp/nn/ops/linear/kernels.hpp>
+#endif
 
-/// What a layer applies to its result before it is rounded. The gradient of relu can be had from the layer's
-/// result; those of the others need what the layer had before the activation, which
-/// linear_with_preactivation() keeps.
-enum class activation : unsigned char {
-    none,
-    relu,
-    gelu,       ///< x Phi(x), exactly, see gelu_epilogue
-    gelu_tanh,  ///< its approximation, see gelu_tanh_epilogue
-    silu        ///< x / (1 + e^-x), see silu_epilogue
-};
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
+
+/// Names products and linear layers for GPUs, see <mp/nn/ops/linear/gpu.hpp>.
+struct linear_function {};
+
+}}  // namespace mp::detail
+
+namespace mp::ops { inline namespace MP_ISA_NAMESPACE {
 
 /// Tag of matmul(): the product in the low precision of the policy.
 struct matmul_op {
@@ -61,9 +59,15 @@ struct matmul_op {
 
     static constexpr std::array<std::string_view, 1> sums = {"c"};
 
-    template <executor Executor, element A, element B, matrix_result C>
+    using compiled_op = matmul_op;
+    template <class Real>
+    static void compute(const cpu& exec, const detail::any_operand& a, const detail::any_operand& b,
+                        const detail::any_operand& c) {
+        multiply_matrices<Real>(exec, 1.0, a, b, c.beta(), c);
+    }
+    template <gpu_executor Executor, element A, element B, matrix_result C>
     void operator()(const Executor& exec, matrix_view<const A> a, matrix_view<const B> b, const C& c) const {
-        detail::multiply_matrices(exec, 1.0, a, b, detail::result_beta(c), detail::result_view(c));
+        multiply_two(detail::linear_function{}, exec, a, b, c);
     }
 };
 
@@ -77,70 +81,11 @@ struct matmul_op {
 template <class Policy = autocast::by_region, executor Executor = cpu, matrix_argument A, matrix_argument B,
           matrix_result C>
 void matmul(const Executor& exec, const A& a, const B& b, const C& c) {
-    autocast::call<Policy>(matmul_op{}, exec, detail::input_view(a), detail::input_view(b),
-                           detail::output_view(c));
+    detail::call_op<Policy>(matmul_op{}, exec, detail::input_view(a), detail::input_view(b),
+                            detail::output_view(c));
 }
 
 }}  // namespace mp::ops
-
-namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
-
-/// An activation that is chosen at run time, so that a product is compiled once for all of them: smooth ones
-/// on the CPU, which take so long that choosing at each element costs nothing, and all of them on a GPU.
-struct chosen_activation {
-    ops::activation act;
-
-    /// Calls f with the epilogue of a smooth one.
-    template <class Function>
-    decltype(auto) visit(Function f) const {
-        switch (act) {
-            case ops::activation::gelu:
-                return f(gelu_epilogue{});
-            case ops::activation::gelu_tanh:
-                return f(gelu_tanh_epilogue{});
-            default:
-                return f(silu_epilogue{});
-        }
-    }
-    MP_HOST_DEVICE float operator()(float value, std::ptrdiff_t row, std::ptrdiff_t column) const {
-        switch (act) {
-            case ops::activation::none:
-                return value;
-            case ops::activation::relu:
-                return relu_epilogue{}(value, row, column);
-            case ops::activation::gelu:
-                return gelu_epilogue{}(value, row, column);
-            case ops::activation::gelu_tanh:
-                return gelu_tanh_epilogue{}(value, row, column);
-            default:
-                return silu_epilogue{}(value, row, column);
-        }
-    }
-    void apply(float* values, std::ptrdiff_t count, std::ptrdiff_t row, std::ptrdiff_t column,
-               bool down) const {
-        visit([=](auto epilogue) { epilogue.apply(values, count, row, column, down); });
-    }
-    bool apply_runs(const epilogue_runs& all) const {
-        return visit([&](auto epilogue) { return epilogue.apply_runs(all); });
-    }
-};
-
-inline double activated_double(double value, ops::activation act) {
-    switch (act) {
-        case ops::activation::none:
-            return value;
-        case ops::activation::relu:
-            return double_elementwise<relu_function>::apply(value);
-        case ops::activation::gelu:
-            return double_elementwise<gelu_function>::apply(value);
-        case ops::activation::gelu_tanh:
-            return double_elementwise<gelu_tanh_function>::apply(value);
-        default:
-            return double_elementwise<silu_function>::apply(value);
-    }
-}
-
-}}  // namespace mp::detail
 
 namespace mp::ops { inline namespace MP_ISA_NAMESPACE {
 
@@ -169,7 +114,7 @@ struct linear_op {
         detail::check_operand(function, input);
         detail::check_shape(function, weights, weights.extent.rows, "w.rows", input.extent.columns,
                             "x.columns");
-        if constexpr (!std::is_same_v<decltype(b), const absent_t&>) {
+        if (detail::is_present(b)) {
             detail::check_size(function, bias, weights.extent.rows, "w.rows");
         }
         detail::check_shape(function, output, input.extent.rows, "x.rows", weights.extent.rows, "w.rows");
@@ -181,49 +126,16 @@ struct linear_op {
         return {x.rows, w.rows, x.columns};
     }
 
-    template <executor Executor, element X, element W, class Bias, element Y>
+    using compiled_op = linear_op;
+    template <class Real>
+    static void compute(const cpu& exec, const detail::any_operand& x, const detail::any_operand& w,
+                        const detail::any_operand& b, const detail::any_operand& y, activation act) {
+        compute_linear<Real>(exec, x, w, b, {}, y, act);
+    }
+    template <gpu_executor Executor, element X, element W, class Bias, element Y>
     void operator()(const Executor& exec, matrix_view<const X> x, matrix_view<const W> w, const Bias& b,
                     matrix_view<Y> y, activation act) const {
-        if constexpr (detail::any_double<X, W, Bias, Y>) {
-            detail::product_in_double(
-                exec, 1.0, x, transposed(w), 0.0, y,
-                [&, act](double value, std::ptrdiff_t /*row*/, [[maybe_unused]] std::ptrdiff_t column) {
-                    if constexpr (!std::is_same_v<Bias, absent_t>) {
-                        value = detail::double_add(value,
-                                                   detail::as<double>(b[static_cast<std::size_t>(column)]));
-                    }
-                    return detail::activated_double(value, act);
-                });
-        } else {
-            in_float(exec, x, w, b, y, act);
-        }
-    }
-
-private:
-    template <class Executor, class X, class W, class Bias, class Y>
-    static void in_float(const Executor& exec, matrix_view<const X> x, matrix_view<const W> w, const Bias& b,
-                         matrix_view<Y> y, activation act) {
-        const auto product = [&](const auto& ending) {
-            if constexpr (std::is_same_v<Bias, absent_t>) {
-                gemm(exec, 1.0F, x, transposed(w), 0.0F, y, ending);
-            } else {
-                gemm(exec, 1.0F, x, transposed(w), 0.0F, y, compose(bias_per_column(b), ending));
-            }
-        };
-        if constexpr (gpu_executor<Executor>) {
-            product(detail::chosen_activation{act});
-        } else {
-            switch (act) {
-                case activation::none:
-                    return product(identity_epilogue{});
-                case activation::relu:
-                    return product(relu_epilogue{});
-                case activation::gelu:
-                case activation::gelu_tanh:
-                case activation::silu:
-                    return product(detail::chosen_activation{act});
-            }
-        }
+        multiply_layer(detail::linear_function{}, exec, x, w, b, y, act);
     }
 };
 
@@ -246,8 +158,8 @@ template <class Policy = autocast::by_region, executor Executor = cpu, element X
           class Bias, matrix_result Y>
 void linear(const Executor& exec, matrix_view<X> x, const W& w, const Bias& b, const Y& y,
             activation act = activation::none) {
-    autocast::call<Policy>(linear_op{}, exec, detail::input_view(x), detail::input_view(w),
-                           detail::input_view(b), detail::output_view(y), act);
+    detail::call_op<Policy>(linear_op{}, exec, detail::input_view(x), detail::input_view(w),
+                            detail::input_view(b), detail::output_view(y), act);
 }
 
 }}  // namespace mp::ops
@@ -269,13 +181,13 @@ void check_linear_backward(std::string_view function, std::string_view dx_name, 
     check_operand(function, input);
     check_shape(function, weights, out, "w.rows", in, "x.columns");
     check_shape(function, gradient, batch, "x.rows", out, "w.rows");
-    if constexpr (!std::is_same_v<decltype(dx), const ops::absent_t&>) {
+    if (is_present(dx)) {
         check_shape(function, results[0], batch, "x.rows", in, "x.columns");
     }
-    if constexpr (!std::is_same_v<decltype(dw), const ops::absent_t&>) {
+    if (is_present(dw)) {
         check_shape(function, results[1], out, "w.rows", in, "w.columns");
     }
-    if constexpr (!std::is_same_v<decltype(db), const ops::absent_t&>) {
+    if (is_present(db)) {
         check_size(function, results[2], out, "w.rows");
     }
     for (int i = 0; i < 3; ++i) {
@@ -304,19 +216,19 @@ struct linear_backward_op {
         detail::check_linear_backward("mp::ops::linear_backward", "dx", exec, x, w, dy, dx, dw, db);
     }
 
-    template <executor Executor, element X, element W, element DY, class DX, class DW, class DB>
+    using compiled_op = linear_backward_op;
+    template <class Real>
+    static void compute(const cpu& exec, const detail::any_operand& x, const detail::any_operand& w,
+                        const detail::any_operand& dy, const detail::any_operand& dx,
+                        const detail::any_operand& dw, const detail::any_operand& db) {
+        if (dx) multiply_matrices<Real>(exec, 1.0, dy, w, dx.beta(), dx);
+        if (dw) multiply_matrices<Real>(exec, 1.0, dy.transposed(), x, dw.beta(), dw);
+        if (db) sum_per<Real>(exec, dy, db, per::column, 1);
+    }
+    template <gpu_executor Executor, element X, element W, element DY, class DX, class DW, class DB>
     void operator()(const Executor& exec, matrix_view<const X> x, matrix_view<const W> w,
                     matrix_view<const DY> dy, const DX& dx, const DW& dw, const DB& db) const {
-        if constexpr (!std::is_same_v<DX, absent_t>) {
-            detail::multiply_matrices(exec, 1.0, dy, w, detail::result_beta(dx), detail::result_view(dx));
-        }
-        if constexpr (!std::is_same_v<DW, absent_t>) {
-            detail::multiply_matrices(exec, 1.0, transposed(dy), x, detail::result_beta(dw),
-                                      detail::result_view(dw));
-        }
-        if constexpr (!std::is_same_v<DB, absent_t>) {
-            sum_per(detail::vector_sums{}, exec, dy, db, per::column, 1);
-        }
+        multiply_layer_backward(detail::linear_function{}, exec, x, w, dy, dx, dw, db);
     }
 };
 
@@ -337,9 +249,9 @@ template <class Policy = autocast::by_region, executor Executor = cpu, element X
           element DY, class DX, class DW, class DB>
 void linear_backward(const Executor& exec, matrix_view<X> x, const W& w, matrix_view<DY> dy, DX&& dx, DW&& dw,
                      DB&& db) {
-    autocast::call<Policy>(linear_backward_op{}, exec, detail::input_view(x), detail::input_view(w),
-                           detail::input_view(dy), detail::output_view(dx), detail::output_view(dw),
-                           detail::output_view(db));
+    detail::call_op<Policy>(linear_backward_op{}, exec, detail::input_view(x), detail::input_view(w),
+                            detail::input_view(dy), detail::output_view(dx), detail::output_view(dw),
+                            detail::output_view(db));
 }
 
 }}  // namespace mp::ops

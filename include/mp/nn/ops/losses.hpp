@@ -4,14 +4,11 @@
 /// loss of a classifier is in softmax_cross_entropy.hpp.
 #pragma once
 
-#include <mp/arrays/array/for_each_element.hpp>
-#include <mp/arrays/array/sums.hpp>
-#include <mp/base/parallel.hpp>
 #include <mp/config.hpp>
 #include <mp/error.hpp>
 #include <mp/executor.hpp>
 #include <mp/matrix_view.hpp>
-#include <mp/nn/autocast/dispatch.hpp>
+#include <mp/nn/autocast/library_op.hpp>
 #include <mp/nn/ops/arguments.hpp>
 #include <mp/nn/ops/loss_factors.hpp>
 #include <mp/nn/ops/matrix_operand.hpp>
@@ -23,6 +20,11 @@
 #include <span>
 #include <string_view>
 #include <utility>
+
+#if MP_CORE_BODIES
+#include <mp/arrays/array/for_each_element.hpp>
+#include <mp/arrays/array/sums.hpp>
+#endif
 
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
@@ -72,57 +74,38 @@ struct regression_walk {
     std::string_view function;  ///< by which errors call it
 };
 
+#if MP_CORE_BODIES
 /// weight times the mean of the differences.
-template <class Difference, class X, class T>
-arithmetic_type<X, T> mean_difference(const cpu& exec, Difference difference, matrix_view<const X> prediction,
-                                      matrix_view<const T> target, float weight) {
-    const double sum = sum_all(exec, difference, prediction.rows, prediction.columns, prediction, target);
+template <class Real, class Difference>
+Real mean_difference(const cpu& exec, Difference difference, const any_matrix& prediction,
+                     const any_matrix& target, float weight) {
+    const double sum = sum_all<Real>(exec, difference, prediction, target);
     const auto count = static_cast<double>(prediction.rows * prediction.columns);
-    return as<arithmetic_type<X, T>>(weighted_mean(sum, count, weight));
+    return as<Real>(weighted_mean(sum, count, weight));
 }
-
-/// loss[0] = weight times the mean of the differences, on the CPU; on a GPU the function of this name in
-/// <mp/nn/ops/losses/gpu.hpp>.
-template <class Difference, class X, class T, class Loss>
-void regression_loss_to(regression_walk, const cpu& exec, Difference difference,
-                        matrix_view<const X> prediction, matrix_view<const T> target, std::span<Loss> loss,
-                        float weight) {
-    loss[0] = as<Loss>(mean_difference(exec, difference, prediction, target, weight));
-}
-
-/// dprediction = the slopes times the factor, on the CPU; on a GPU the function of this name in
-/// <mp/nn/ops/losses/gpu.hpp>.
-template <class Difference, class X, class T, class DX>
-void regression_gradient(regression_walk, const cpu& exec, Difference /*difference*/,
-                         matrix_view<const X> prediction, matrix_view<const T> target,
-                         matrix_view<DX> dprediction, double factor) {
-    for_each_float(
-        exec,
-        [factor]<class Real>(Real x, Real t) {
-            return as<Real>((Difference::slope(as<double>(x), as<double>(t)) * factor).value());
-        },
-        dprediction, prediction, target);
-}
+#endif
 
 /// What the losses share; Op is the tag.
 template <class Op>
 struct regression_loss {
+    using compiled_op = Op;
     static void validate(cpu exec, const auto& prediction, const auto& target,
                          const ops::loss_factors& factors) {
         check_regression(Op::function, exec, named("prediction", prediction), named("target", target),
                          factors);
     }
 
-    template <ops::element X, ops::element T>
-    arithmetic_type<X, T> operator()(cpu exec, matrix_view<const X> prediction, matrix_view<const T> target,
-                                     const ops::loss_factors& factors) const {
-        return mean_difference(exec, typename Op::difference{}, prediction, target, factors.weight);
+    template <class Real>
+    static Real compute(const cpu& exec, const any_operand& prediction, const any_operand& target,
+                        const ops::loss_factors& factors) {
+        return mean_difference<Real>(exec, typename Op::difference{}, prediction, target, factors.weight);
     }
 };
 
 /// The same, with the loss in memory.
 template <class Op, class Forward>
 struct regression_loss_to_memory {
+    using compiled_op = Op;
     using forward_op = Forward;
     static constexpr std::string_view name = Forward::name;
     static constexpr std::string_view function = Forward::function;
@@ -144,7 +127,14 @@ struct regression_loss_to_memory {
         check_separate(function, result, expected);
     }
 
-    template <executor Executor, ops::element X, ops::element T, class Loss>
+    template <class Real>
+    static void compute(const cpu& exec, const any_operand& prediction, const any_operand& target,
+                        const any_operand& loss, const ops::loss_factors& factors) {
+        const Real value =
+            mean_difference<Real>(exec, typename Forward::difference{}, prediction, target, factors.weight);
+        store_elements(*loss.type, &value, 1, loss.at(0, 0));
+    }
+    template <gpu_executor Executor, ops::element X, ops::element T, class Loss>
     void operator()(const Executor& exec, matrix_view<const X> prediction, matrix_view<const T> target,
                     std::span<Loss> loss, const ops::loss_factors& factors) const {
         regression_loss_to(regression_walk{function}, exec, typename Forward::difference{}, prediction,
@@ -154,6 +144,7 @@ struct regression_loss_to_memory {
 
 template <class Op>
 struct regression_loss_backward {
+    using compiled_op = Op;
     static void validate(const auto& exec, const auto& prediction, const auto& target,
                          const auto& dprediction, const ops::loss_factors& factors) {
         const auto input = named("prediction", prediction);
@@ -166,7 +157,20 @@ struct regression_loss_backward {
         check_separate_or_same(Op::function, result, expected);
     }
 
-    template <executor Executor, ops::element X, ops::element T, ops::element DX>
+    template <class Real>
+    static void compute(const cpu& exec, const any_operand& prediction, const any_operand& target,
+                        const any_operand& dprediction, const ops::loss_factors& factors) {
+        using difference = typename Op::forward_op::difference;
+        const double factor =
+            gradient_factor(factors, static_cast<double>(prediction.rows * prediction.columns));
+        for_each_real<Real>(
+            exec,
+            [factor](Real x, Real t) {
+                return as<Real>((difference::slope(as<double>(x), as<double>(t)) * factor).value());
+            },
+            dprediction, prediction, target);
+    }
+    template <gpu_executor Executor, ops::element X, ops::element T, ops::element DX>
     void operator()(const Executor& exec, matrix_view<const X> prediction, matrix_view<const T> target,
                     matrix_view<DX> dprediction, const ops::loss_factors& factors) const {
         const double factor =
@@ -205,13 +209,15 @@ struct mean_squared_error_op : detail::regression_loss<mean_squared_error_op> {
 template <class Policy = autocast::by_region, element X, element T>
 detail::arithmetic_type<X, T> mean_squared_error(cpu exec, matrix_view<X> prediction, matrix_view<T> target,
                                                  const loss_factors& factors = {}) {
-    return autocast::call<Policy>(mean_squared_error_op{}, exec, detail::input_view(prediction),
-                                  detail::input_view(target), factors);
+    return detail::call_op<Policy>(mean_squared_error_op{}, exec, detail::input_view(prediction),
+                                   detail::input_view(target), factors);
 }
 
 /// Tag of mean_squared_error() whose loss goes to memory.
 struct mean_squared_error_to_memory_op
-    : detail::regression_loss_to_memory<mean_squared_error_to_memory_op, mean_squared_error_op> {};
+    : detail::regression_loss_to_memory<mean_squared_error_to_memory_op, mean_squared_error_op> {
+    static constexpr std::string_view compiled_name = "mean_squared_error_to_memory";
+};
 
 /// The same into *loss, a float in memory of the executor (a double where an operand has doubles), which is
 /// no element of the operands. Throws argument_error for a null loss, too.
@@ -222,8 +228,8 @@ template <class Policy = autocast::by_region, executor Executor, element X, elem
           std::same_as<detail::arithmetic_type<X, T>> Loss>
 void mean_squared_error(const Executor& exec, matrix_view<X> prediction, matrix_view<T> target, Loss* loss,
                         const loss_factors& factors = {}) {
-    autocast::call<Policy>(mean_squared_error_to_memory_op{}, exec, detail::input_view(prediction),
-                           detail::input_view(target), autocast::out(std::span(loss, 1)), factors);
+    detail::call_op<Policy>(mean_squared_error_to_memory_op{}, exec, detail::input_view(prediction),
+                            detail::input_view(target), autocast::out(std::span(loss, 1)), factors);
 }
 
 /// Tag of mean_squared_error_backward().
@@ -253,8 +259,8 @@ struct mean_squared_error_backward_op : detail::regression_loss_backward<mean_sq
 template <class Policy = autocast::by_region, executor Executor = cpu, element X, element T, matrix_result DX>
 void mean_squared_error_backward(const Executor& exec, matrix_view<X> prediction, matrix_view<T> target,
                                  const DX& dprediction, const loss_factors& factors = {}) {
-    autocast::call<Policy>(mean_squared_error_backward_op{}, exec, detail::input_view(prediction),
-                           detail::input_view(target), detail::output_view(dprediction), factors);
+    detail::call_op<Policy>(mean_squared_error_backward_op{}, exec, detail::input_view(prediction),
+                            detail::input_view(target), detail::output_view(dprediction), factors);
 }
 
 /// Tag of mean_absolute_error(): a long sum, so in float.
@@ -274,13 +280,15 @@ struct mean_absolute_error_op : detail::regression_loss<mean_absolute_error_op> 
 template <class Policy = autocast::by_region, element X, element T>
 detail::arithmetic_type<X, T> mean_absolute_error(cpu exec, matrix_view<X> prediction, matrix_view<T> target,
                                                   const loss_factors& factors = {}) {
-    return autocast::call<Policy>(mean_absolute_error_op{}, exec, detail::input_view(prediction),
-                                  detail::input_view(target), factors);
+    return detail::call_op<Policy>(mean_absolute_error_op{}, exec, detail::input_view(prediction),
+                                   detail::input_view(target), factors);
 }
 
 /// Tag of mean_absolute_error() whose loss goes to memory.
 struct mean_absolute_error_to_memory_op
-    : detail::regression_loss_to_memory<mean_absolute_error_to_memory_op, mean_absolute_error_op> {};
+    : detail::regression_loss_to_memory<mean_absolute_error_to_memory_op, mean_absolute_error_op> {
+    static constexpr std::string_view compiled_name = "mean_absolute_error_to_memory";
+};
 
 /// The same into *loss, a float in memory of the executor (a double where an operand has doubles), which is
 /// no element of the operands. Throws argument_error for a null loss, too.
@@ -291,8 +299,8 @@ template <class Policy = autocast::by_region, executor Executor, element X, elem
           std::same_as<detail::arithmetic_type<X, T>> Loss>
 void mean_absolute_error(const Executor& exec, matrix_view<X> prediction, matrix_view<T> target, Loss* loss,
                          const loss_factors& factors = {}) {
-    autocast::call<Policy>(mean_absolute_error_to_memory_op{}, exec, detail::input_view(prediction),
-                           detail::input_view(target), autocast::out(std::span(loss, 1)), factors);
+    detail::call_op<Policy>(mean_absolute_error_to_memory_op{}, exec, detail::input_view(prediction),
+                            detail::input_view(target), autocast::out(std::span(loss, 1)), factors);
 }
 
 /// Tag of mean_absolute_error_backward().
@@ -314,8 +322,8 @@ struct mean_absolute_error_backward_op : detail::regression_loss_backward<mean_a
 template <class Policy = autocast::by_region, executor Executor = cpu, element X, element T, matrix_result DX>
 void mean_absolute_error_backward(const Executor& exec, matrix_view<X> prediction, matrix_view<T> target,
                                   const DX& dprediction, const loss_factors& factors = {}) {
-    autocast::call<Policy>(mean_absolute_error_backward_op{}, exec, detail::input_view(prediction),
-                           detail::input_view(target), detail::output_view(dprediction), factors);
+    detail::call_op<Policy>(mean_absolute_error_backward_op{}, exec, detail::input_view(prediction),
+                            detail::input_view(target), detail::output_view(dprediction), factors);
 }
 
 }}  // namespace mp::ops

@@ -3,16 +3,13 @@
 /// How autocast casts matrix views: into a dense copy with the same order of elements.
 #pragma once
 
-#include <mp/arrays/array/parallel.hpp>
-#include <mp/arrays/convert/convert.hpp>
-#include <mp/base/parallel.hpp>
+#include <mp/arrays/array/element_type.hpp>
 #include <mp/executor.hpp>
 #include <mp/linalg/gemm/validation.hpp>
 #include <mp/matrix_view.hpp>
 #include <mp/nn/autocast/operand.hpp>
-#include <mp/numbers/rules/elementwise.hpp>
+#include <mp/numbers/rules/function_names.hpp>
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <span>
@@ -66,28 +63,7 @@ struct operand_traits<matrix_view<Element>> {
     }
     template <class From, class To>
     static void copy(const cpu& exec, matrix_view<From> from, matrix_view<To> to) {
-        const bool by_rows = from.order == storage_order::row_major;
-        const auto lines = static_cast<std::size_t>(by_rows ? from.rows : from.columns);
-        const auto length = static_cast<std::size_t>(by_rows ? from.columns : from.rows);
-        if (lines == 0 || length == 0) return;
-        const auto from_stride = static_cast<std::size_t>(from.leading_dimension);
-        const auto to_stride = static_cast<std::size_t>(to.leading_dimension);
-        if (from_stride == length && to_stride == length) {
-            mp::convert(exec, std::span<const From>(from.data, lines * length),
-                        std::span<To>(to.data, lines * length));
-            return;
-        }
-        cpu inner = exec;
-        inner.threads = 1;
-        constexpr std::size_t elements_per_chunk = 16384;  // some ten microseconds of work, as a thread costs
-        detail::parallel_arithmetic(
-            exec, lines, (std::max<std::size_t>)(1, elements_per_chunk / length),
-            [&](std::size_t begin, std::size_t end) {
-                for (std::size_t line = begin; line < end; ++line) {
-                    mp::convert(inner, std::span<const From>(from.data + line * from_stride, length),
-                                std::span<To>(to.data + line * to_stride, length));
-                }
-            });
+        copy_elements(exec, detail::any_matrix_of(from), detail::any_matrix_of(to));
     }
 };
 

@@ -7,10 +7,9 @@
 #include <mp/base/contiguous.hpp>
 #include <mp/error.hpp>
 #include <mp/executor.hpp>
-#include <mp/nn/autocast/dispatch.hpp>
+#include <mp/nn/autocast/library_op.hpp>
 #include <mp/nn/ops/arguments.hpp>
 #include <mp/nn/ops/matrix_operand.hpp>
-#include <mp/nn/ops/normalization/rows.hpp>
 #include <mp/numbers/format/classification.hpp>
 
 #include <array>
@@ -18,6 +17,10 @@
 #include <span>
 #include <string_view>
 #include <type_traits>
+
+#if MP_CORE_BODIES
+#include <mp/nn/ops/normalization/rows.hpp>
+#endif
 
 namespace mp::ops { inline namespace MP_ISA_NAMESPACE {
 
@@ -30,6 +33,17 @@ struct normalization_options {
 }}  // namespace mp::ops
 
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
+
+/// Around the mean (layer_norm) or around zero (rms_norm).
+template <bool Centered>
+struct row_normalization {};
+
+/// Statistics have the type that an op computes in, so they are known to be of doubles by x.
+template <class X, class... Others>
+constexpr void check_norm_of_doubles() {
+    static_assert(any_double<X> || !any_double<Others...>,
+                  "mp::ops: a norm with an operand of doubles has an x of doubles");
+}
 
 /// Checks x, the options and the statistics.
 template <executor Executor>
@@ -46,12 +60,9 @@ void check_normalization(std::string_view function, const Executor& exec, const 
 }
 
 /// Checks an array with an element for each column of x, if it is there.
-template <class Operand>
-void check_column_array(std::string_view function, const Operand& /*operand*/, const named_operand& array,
+void check_column_array(std::string_view function, const auto& operand, const named_operand& array,
                         const named_operand& x) {
-    if constexpr (!std::is_same_v<Operand, ops::absent_t>) {
-        check_size(function, array, x.extent.columns, "x.columns");
-    }
+    if (is_present(operand)) check_size(function, array, x.extent.columns, "x.columns");
 }
 
 void check_normalize_rows(std::string_view function, const auto& exec, const auto& x, const auto& gamma,
@@ -83,7 +94,7 @@ void check_normalize_rows_backward(std::string_view function, const auto& exec, 
     check_normalization(function, exec, input, options, of_rows);
     check_column_array(function, gamma, scale, input);
     check_shape(function, gradient, input.extent.rows, "x.rows", input.extent.columns, "x.columns");
-    if constexpr (!std::is_same_v<decltype(dx), const ops::absent_t&>) {
+    if (is_present(dx)) {
         check_shape(function, results[0], input.extent.rows, "x.rows", input.extent.columns, "x.columns");
     }
     check_column_array(function, dgamma, results[1], input);
@@ -119,7 +130,15 @@ struct layer_norm_op {
         detail::check_normalize_rows("mp::ops::layer_norm", exec, x, gamma, beta, y, options, statistics);
     }
 
-    template <executor Executor, element X, class Gamma, class Beta, element Y>
+    using compiled_op = layer_norm_op;
+    template <class Real>
+    static void compute(const cpu& exec, const detail::any_operand& x, const detail::any_operand& gamma,
+                        const detail::any_operand& beta, const detail::any_operand& y,
+                        const normalization_options& options,
+                        std::span<basic_normalization_statistics<Real>> statistics) {
+        normalize_rows<Real>(true, exec, options.epsilon, x, gamma, beta, y, statistics);
+    }
+    template <gpu_executor Executor, element X, class Gamma, class Beta, element Y>
     void operator()(const Executor& exec, matrix_view<const X> x, const Gamma& gamma, const Beta& beta,
                     matrix_view<Y> y, const normalization_options& options, const auto& statistics) const {
         normalize_rows(detail::row_normalization<true>{}, exec, options.epsilon, x, gamma, beta, y,
@@ -156,8 +175,10 @@ template <class Policy = autocast::by_region, executor Executor = cpu, element X
 void layer_norm(const Executor& exec, matrix_view<X> x, const Gamma& gamma, const Beta& beta, const Y& y,
                 const normalization_options& options = {},
                 std::span<normalization_statistics_of<X>> statistics = {}) {
-    autocast::call<Policy>(layer_norm_op{}, exec, detail::input_view(x), detail::input_view(gamma),
-                           detail::input_view(beta), detail::output_view(y), options, statistics);
+    detail::check_norm_of_doubles<X, decltype(detail::input_view(gamma)), decltype(detail::input_view(beta)),
+                                  decltype(detail::output_view(y))>();
+    detail::call_op<Policy>(layer_norm_op{}, exec, detail::input_view(x), detail::input_view(gamma),
+                            detail::input_view(beta), detail::output_view(y), options, statistics);
 }
 
 /// Tag of layer_norm_backward(): sums over rows and columns, so in float.
@@ -177,7 +198,17 @@ struct layer_norm_backward_op {
                                               dbeta, options, statistics);
     }
 
-    template <executor Executor, element X, class Gamma, element DY, class DX, class DGamma, class DBeta>
+    using compiled_op = layer_norm_backward_op;
+    template <class Real>
+    static void compute(const cpu& exec, const detail::any_operand& x, const detail::any_operand& gamma,
+                        const detail::any_operand& dy, const detail::any_operand& dx,
+                        const detail::any_operand& dgamma, const detail::any_operand& dbeta,
+                        const normalization_options& options,
+                        std::span<const basic_normalization_statistics<Real>> statistics) {
+        normalize_rows_backward<Real>(true, exec, options.epsilon, x, gamma, dy, dx, dgamma, dbeta,
+                                      statistics);
+    }
+    template <gpu_executor Executor, element X, class Gamma, element DY, class DX, class DGamma, class DBeta>
     void operator()(const Executor& exec, matrix_view<const X> x, const Gamma& gamma,
                     matrix_view<const DY> dy, const DX& dx, const DGamma& dgamma, const DBeta& dbeta,
                     const normalization_options& options, const auto& statistics) const {
@@ -214,9 +245,12 @@ template <class Policy = autocast::by_region, executor Executor = cpu, element X
 void layer_norm_backward(const Executor& exec, matrix_view<X> x, const Gamma& gamma, matrix_view<DY> dy,
                          DX&& dx, DGamma&& dgamma, DBeta&& dbeta, const normalization_options& options = {},
                          std::span<const normalization_statistics_of<X>> statistics = {}) {
-    autocast::call<Policy>(layer_norm_backward_op{}, exec, detail::input_view(x), detail::input_view(gamma),
-                           detail::input_view(dy), detail::output_view(dx), detail::output_view(dgamma),
-                           detail::output_view(dbeta), options, statistics);
+    detail::check_norm_of_doubles<X, decltype(detail::input_view(gamma)), decltype(dy),
+                                  decltype(detail::output_view(dx)), decltype(detail::output_view(dgamma)),
+                                  decltype(detail::output_view(dbeta))>();
+    detail::call_op<Policy>(layer_norm_backward_op{}, exec, detail::input_view(x), detail::input_view(gamma),
+                            detail::input_view(dy), detail::output_view(dx), detail::output_view(dgamma),
+                            detail::output_view(dbeta), options, statistics);
 }
 
 /// Tag of rms_norm(): a sum and a root, so in float.
@@ -233,7 +267,14 @@ struct rms_norm_op {
         detail::check_normalize_rows("mp::ops::rms_norm", exec, x, gamma, absent, y, options, statistics);
     }
 
-    template <executor Executor, element X, class Gamma, element Y>
+    using compiled_op = rms_norm_op;
+    template <class Real>
+    static void compute(const cpu& exec, const detail::any_operand& x, const detail::any_operand& gamma,
+                        const detail::any_operand& y, const normalization_options& options,
+                        std::span<basic_normalization_statistics<Real>> statistics) {
+        normalize_rows<Real>(false, exec, options.epsilon, x, gamma, {}, y, statistics);
+    }
+    template <gpu_executor Executor, element X, class Gamma, element Y>
     void operator()(const Executor& exec, matrix_view<const X> x, const Gamma& gamma, matrix_view<Y> y,
                     const normalization_options& options, const auto& statistics) const {
         normalize_rows(detail::row_normalization<false>{}, exec, options.epsilon, x, gamma, absent, y,
@@ -249,8 +290,9 @@ template <class Policy = autocast::by_region, executor Executor = cpu, element X
 void rms_norm(const Executor& exec, matrix_view<X> x, const Gamma& gamma, const Y& y,
               const normalization_options& options = {},
               std::span<normalization_statistics_of<X>> statistics = {}) {
-    autocast::call<Policy>(rms_norm_op{}, exec, detail::input_view(x), detail::input_view(gamma),
-                           detail::output_view(y), options, statistics);
+    detail::check_norm_of_doubles<X, decltype(detail::input_view(gamma)), decltype(detail::output_view(y))>();
+    detail::call_op<Policy>(rms_norm_op{}, exec, detail::input_view(x), detail::input_view(gamma),
+                            detail::output_view(y), options, statistics);
 }
 
 /// Tag of rms_norm_backward(): sums over rows and columns, so in float.
@@ -269,7 +311,15 @@ struct rms_norm_backward_op {
                                               absent, options, statistics);
     }
 
-    template <executor Executor, element X, class Gamma, element DY, class DX, class DGamma>
+    using compiled_op = rms_norm_backward_op;
+    template <class Real>
+    static void compute(const cpu& exec, const detail::any_operand& x, const detail::any_operand& gamma,
+                        const detail::any_operand& dy, const detail::any_operand& dx,
+                        const detail::any_operand& dgamma, const normalization_options& options,
+                        std::span<const basic_normalization_statistics<Real>> statistics) {
+        normalize_rows_backward<Real>(false, exec, options.epsilon, x, gamma, dy, dx, dgamma, {}, statistics);
+    }
+    template <gpu_executor Executor, element X, class Gamma, element DY, class DX, class DGamma>
     void operator()(const Executor& exec, matrix_view<const X> x, const Gamma& gamma,
                     matrix_view<const DY> dy, const DX& dx, const DGamma& dgamma,
                     const normalization_options& options, const auto& statistics) const {
@@ -286,9 +336,11 @@ template <class Policy = autocast::by_region, executor Executor = cpu, element X
 void rms_norm_backward(const Executor& exec, matrix_view<X> x, const Gamma& gamma, matrix_view<DY> dy,
                        DX&& dx, DGamma&& dgamma, const normalization_options& options = {},
                        std::span<const normalization_statistics_of<X>> statistics = {}) {
-    autocast::call<Policy>(rms_norm_backward_op{}, exec, detail::input_view(x), detail::input_view(gamma),
-                           detail::input_view(dy), detail::output_view(dx), detail::output_view(dgamma),
-                           options, statistics);
+    detail::check_norm_of_doubles<X, decltype(detail::input_view(gamma)), decltype(dy),
+                                  decltype(detail::output_view(dx)), decltype(detail::output_view(dgamma))>();
+    detail::call_op<Policy>(rms_norm_backward_op{}, exec, detail::input_view(x), detail::input_view(gamma),
+                            detail::input_view(dy), detail::output_view(dx), detail::output_view(dgamma),
+                            options, statistics);
 }
 
 }}  // namespace mp::ops

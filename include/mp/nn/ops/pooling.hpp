@@ -3,34 +3,52 @@
 /// Pooling of images: the largest or the average value of a window, forward and backward.
 #pragma once
 
-#include <mp/arrays/array/parallel.hpp>
-#include <mp/base/parallel.hpp>
 #include <mp/error.hpp>
 #include <mp/executor.hpp>
-#include <mp/nn/autocast/dispatch.hpp>
+#include <mp/nn/autocast/library_op.hpp>
 #include <mp/nn/ops/arguments.hpp>
 #include <mp/nn/ops/convolution/patches.hpp>
 #include <mp/nn/ops/matrix_operand.hpp>
 #include <mp/nn/ops/pooling/windows.hpp>
 #include <mp/numbers/rules/rounded_doubles.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstring>
 #include <string>
 #include <string_view>
 
+#if MP_CORE_BODIES
+#include <mp/arrays/array/for_each_element.hpp>
+#include <mp/arrays/array/parallel.hpp>
+#endif
+
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
-/// Calls f(row, channel, room) for every channel of every image, images on different threads, of which each has
-/// one of the rooms, if there are any.
-template <class Function>
-void for_each_channel(cpu exec, std::ptrdiff_t images, const ops::pool2d_geometry& g,
-                      thread_buffers<double>* rooms, Function f) {
+#if MP_CORE_BODIES
+/// Memory of a thread, of the sizes that the op asks for.
+template <class Real>
+struct pooling_room {
+    Real* input;   ///< elements of a channel
+    Real* output;  ///< elements of its pooled channel
+    double* sums;
+};
+
+/// Calls f(row, channel, room) for every channel of every image, images on different threads. Each thread has a room
+/// with `sums` sums.
+template <class Real, class Function>
+void for_each_channel(const cpu& exec, std::ptrdiff_t images, const ops::pool2d_geometry& g,
+                      const pooling_windows& windows, std::ptrdiff_t sums, Function f) {
+    if (images == 0) return;
     constexpr std::ptrdiff_t pixels_per_chunk = 16384;  // some ten microseconds of work, as a thread costs
     const auto grain = static_cast<std::size_t>(1 + pixels_per_chunk / (g.channels * g.height * g.width));
+    thread_buffers<Real> elements(exec, static_cast<std::size_t>(windows.pixels() + windows.positions()));
+    thread_buffers<double> all_sums(exec, static_cast<std::size_t>(sums));
     parallel_arithmetic(exec, static_cast<std::size_t>(images), grain,
                         [&](std::size_t begin, std::size_t end) {
-                            double* const room = rooms == nullptr ? nullptr : rooms->take();
+                            Real* const input = elements.take();
+                            const pooling_room<Real> room{input, input + windows.pixels(), all_sums.take()};
                             for (auto row = static_cast<std::ptrdiff_t>(begin);
                                  row < static_cast<std::ptrdiff_t>(end); ++row) {
                                 for (std::ptrdiff_t channel = 0; channel < g.channels; ++channel)
@@ -39,20 +57,28 @@ void for_each_channel(cpu exec, std::ptrdiff_t images, const ops::pool2d_geometr
                         });
 }
 
-/// Writes dx from the windows: spread(row, channel, sums) adds what the windows of a channel give to each of
-/// its pixels. The sums are in double and rounded once.
-template <class DX, class Spread>
-void write_pooling_gradient(cpu exec, matrix_view<DX> dx, const ops::pool2d_geometry& g, Spread spread) {
-    const std::ptrdiff_t pixels = g.height * g.width;
-    thread_buffers<double> rooms(exec, static_cast<std::size_t>(pixels));
-    for_each_channel(exec, dx.rows, g, &rooms, [&](std::ptrdiff_t row, std::ptrdiff_t channel, double* sums) {
-        std::fill_n(sums, pixels, 0.0);
-        spread(row, channel, sums);
-        for (std::ptrdiff_t i = 0; i < pixels; ++i) {
-            dx(row, channel * pixels + i) = element_of_double<DX>(sums[i]);
-        }
-    });
+/// Returns a channel of an image, of `size` elements, as a row.
+inline any_matrix channel_of(const any_matrix& images, std::ptrdiff_t row, std::ptrdiff_t channel,
+                             std::ptrdiff_t size) {
+    return images.block(row, channel * size, 1, size);
 }
+
+/// Rounds sums to the elements of a row.
+inline void put_sums(const double* sums, const any_matrix& row) {
+    store_elements(*row.type, sums, static_cast<std::size_t>(row.columns), row.at(0, 0), row.column_stride());
+}
+
+/// Copies an element, bit by bit.
+MP_ALWAYS_INLINE void copy_element(std::byte* to, const std::byte* from, std::size_t size) {
+    if (size == 1) {
+        *to = *from;
+    } else if (size == 2) {
+        std::memcpy(to, from, 2);
+    } else {
+        std::memcpy(to, from, size);
+    }
+}
+#endif
 
 /// Checks the shapes of a pooling op: x and what is like x have one row for each image, y and what is like y
 /// one for its pooled image.
@@ -75,74 +101,97 @@ inline void check_average_over(std::string_view function, ops::average_over over
     }
 }
 
-/// What is taken of a window: names the walks of pooling, for pool() and pool_gradient().
+/// What is taken of a window, for pool() and pool_gradient() of <mp/nn/ops/pooling/gpu.hpp>.
 struct largest_of_window {};
 struct average_of_window {
     ops::average_over over;
 };
 
-/// y = the largest pixels of the windows of x, on the CPU; on a GPU the functions of these names in
-/// <mp/nn/ops/pooling/gpu.hpp>.
-template <class X, class Y>
-void pool(largest_of_window, const cpu& exec, matrix_view<const X> x, matrix_view<Y> y,
-          const ops::pool2d_geometry& g) {
+#if MP_CORE_BODIES
+/// Writes the largest pixels of the windows of x.
+template <class Real>
+void pool_largest(const cpu& exec, const any_matrix& x, const any_matrix& y, const ops::pool2d_geometry& g) {
     const pooling_windows windows(g);
-    for_each_channel(exec, x.rows, g, nullptr,
-                     [&](std::ptrdiff_t row, std::ptrdiff_t channel, double* /*room*/) {
-                         const auto load = [&](std::ptrdiff_t pixel) {
-                             return x(row, channel * windows.pixels() + pixel);
-                         };
-                         for_each_window(g, [&](std::ptrdiff_t position, const window_pixels& window) {
-                             y(row, channel * windows.positions() + position) =
-                                 as<Y>(load(largest_pixel(load, window, g.width)));
-                         });
-                     });
+    const bool copies_bits = x.type->is_reduced && is_same_type(*x.type, *y.type);  // those of NaNs, too
+    for_each_channel<Real>(exec, x.rows, g, windows, 0,
+                           [&](std::ptrdiff_t row, std::ptrdiff_t channel, const pooling_room<Real>& room) {
+                               const any_matrix from = channel_of(x, row, channel, windows.pixels());
+                               const any_matrix to = channel_of(y, row, channel, windows.positions());
+                               const Real* const pixels = reals_of_row(from, 0, room.input);
+                               Real* const results = row_target(to, 0, room.output);
+                               for_each_window(g, [&](std::ptrdiff_t position, const window_pixels& window) {
+                                   const std::ptrdiff_t pixel = largest_pixel(
+                                       [&](std::ptrdiff_t i) { return pixels[i]; }, window, g.width);
+                                   if (copies_bits) {
+                                       copy_element(to.at(0, position), from.at(0, pixel), to.type->size);
+                                   } else {
+                                       results[position] = pixels[pixel];
+                                   }
+                               });
+                               if (!copies_bits) put_row(results, to, 0);
+                           });
 }
-template <class X, class Y>
-void pool(average_of_window average, const cpu& exec, matrix_view<const X> x, matrix_view<Y> y,
-          const ops::pool2d_geometry& g) {
+
+/// Writes the averages of the windows of x.
+template <class Real>
+void pool_average(const cpu& exec, const any_matrix& x, const any_matrix& y, const ops::pool2d_geometry& g,
+                  ops::average_over over) {
     const pooling_windows windows(g);
-    for_each_channel(
-        exec, x.rows, g, nullptr, [&](std::ptrdiff_t row, std::ptrdiff_t channel, double* /*room*/) {
-            const auto load = [&](std::ptrdiff_t pixel) {
-                return x(row, channel * windows.pixels() + pixel);
-            };
+    for_each_channel<Real>(
+        exec, x.rows, g, windows, windows.positions(),
+        [&](std::ptrdiff_t row, std::ptrdiff_t channel, const pooling_room<Real>& room) {
+            const Real* const pixels =
+                reals_of_row(channel_of(x, row, channel, windows.pixels()), 0, room.input);
             for_each_window(g, [&](std::ptrdiff_t position, const window_pixels& window) {
-                const auto sum = window_sum(load, window, g.width);
-                y(row, channel * windows.positions() + position) =
-                    element_of_double<Y>((sum / window_divisor(windows, window, average.over)).value());
+                const auto sum = window_sum([&](std::ptrdiff_t i) { return pixels[i]; }, window, g.width);
+                room.sums[position] = (sum / window_divisor(windows, window, over)).value();
             });
+            put_sums(room.sums, channel_of(y, row, channel, windows.positions()));
         });
 }
 
-/// dx = the sums of what the windows give to each pixel.
-template <class X, class DY, class DX>
-void pool_gradient(largest_of_window, const cpu& exec, matrix_view<const X> x, matrix_view<const DY> dy,
-                   matrix_view<DX> dx, const ops::pool2d_geometry& g) {
+/// Writes the sums of what the windows give to each pixel.
+template <class Real>
+void pool_largest_gradient(const cpu& exec, const any_matrix& x, const any_matrix& dy, const any_matrix& dx,
+                           const ops::pool2d_geometry& g) {
     const pooling_windows windows(g);
-    write_pooling_gradient(exec, dx, g, [&](std::ptrdiff_t row, std::ptrdiff_t channel, double* sums) {
-        const auto load = [&](std::ptrdiff_t pixel) { return x(row, channel * windows.pixels() + pixel); };
-        for_each_window(g, [&](std::ptrdiff_t position, const window_pixels& window) {
-            double& sum = sums[largest_pixel(load, window, g.width)];
-            const double gradient = double_of_element(dy(row, channel * windows.positions() + position));
-            sum = (rounded_doubles<1>(sum) + gradient).value();
+    for_each_channel<Real>(
+        exec, x.rows, g, windows, windows.pixels(),
+        [&](std::ptrdiff_t row, std::ptrdiff_t channel, const pooling_room<Real>& room) {
+            const Real* const pixels =
+                reals_of_row(channel_of(x, row, channel, windows.pixels()), 0, room.input);
+            const Real* const gradients =
+                reals_of_row(channel_of(dy, row, channel, windows.positions()), 0, room.output);
+            std::fill_n(room.sums, windows.pixels(), 0.0);
+            for_each_window(g, [&](std::ptrdiff_t position, const window_pixels& window) {
+                double& sum =
+                    room.sums[largest_pixel([&](std::ptrdiff_t i) { return pixels[i]; }, window, g.width)];
+                sum = (rounded_doubles<1>(sum) + double_of_element(gradients[position])).value();
+            });
+            put_sums(room.sums, channel_of(dx, row, channel, windows.pixels()));
         });
-    });
 }
-template <class DY, class DX>
-void pool_gradient(average_of_window average, const cpu& exec, matrix_view<const DY> dy, matrix_view<DX> dx,
-                   const ops::pool2d_geometry& g) {
+template <class Real>
+void pool_average_gradient(const cpu& exec, const any_matrix& dy, const any_matrix& dx,
+                           const ops::pool2d_geometry& g, ops::average_over over) {
     const pooling_windows windows(g);
-    write_pooling_gradient(exec, dx, g, [&](std::ptrdiff_t row, std::ptrdiff_t channel, double* sums) {
-        for_each_window(g, [&](std::ptrdiff_t position, const window_pixels& window) {
-            const rounded_doubles<1> gradient =
-                double_of_element(dy(row, channel * windows.positions() + position));
-            const auto share = gradient / window_divisor(windows, window, average.over);
-            for_each_pixel(window, g.width,
-                           [&](std::ptrdiff_t pixel) { sums[pixel] = (share + sums[pixel]).value(); });
-        });
-    });
+    for_each_channel<Real>(exec, dx.rows, g, windows, windows.pixels(),
+                           [&](std::ptrdiff_t row, std::ptrdiff_t channel, const pooling_room<Real>& room) {
+                               const Real* const gradients = reals_of_row(
+                                   channel_of(dy, row, channel, windows.positions()), 0, room.output);
+                               double* const sums = room.sums;
+                               std::fill_n(sums, windows.pixels(), 0.0);
+                               for_each_window(g, [&](std::ptrdiff_t position, const window_pixels& window) {
+                                   const rounded_doubles<1> gradient = double_of_element(gradients[position]);
+                                   const auto share = gradient / window_divisor(windows, window, over);
+                                   for_each_pixel(window, g.width, [&](std::ptrdiff_t pixel) {
+                                       sums[pixel] = (share + sums[pixel]).value();
+                                   });
+                               });
+                               put_sums(sums, channel_of(dx, row, channel, windows.pixels()));
+                           });
 }
+#endif
 
 }}  // namespace mp::detail
 
@@ -164,7 +213,13 @@ struct max_pool2d_op {
         detail::check_separate(function, output, input);
     }
 
-    template <executor Executor, element X, element Y>
+    using compiled_op = max_pool2d_op;
+    template <class Real>
+    static void compute(const cpu& exec, const detail::any_operand& x, const detail::any_operand& y,
+                        const pool2d_geometry& geometry) {
+        pool_largest<Real>(exec, x, y, geometry);
+    }
+    template <gpu_executor Executor, element X, element Y>
     void operator()(const Executor& exec, matrix_view<const X> x, matrix_view<Y> y,
                     const pool2d_geometry& geometry) const {
         pool(detail::largest_of_window{}, exec, x, y, geometry);
@@ -180,7 +235,7 @@ struct max_pool2d_op {
 /// same bits.
 template <class Policy = autocast::by_region, executor Executor = cpu, element X, matrix_result Y>
 void max_pool2d(const Executor& exec, matrix_view<X> x, const Y& y, const pool2d_geometry& geometry) {
-    autocast::call<Policy>(max_pool2d_op{}, exec, detail::input_view(x), detail::output_view(y), geometry);
+    detail::call_op<Policy>(max_pool2d_op{}, exec, detail::input_view(x), detail::output_view(y), geometry);
 }
 
 /// Tag of max_pool2d_backward().
@@ -205,7 +260,13 @@ struct max_pool2d_backward_op {
         detail::check_separate(function, result, gradient);
     }
 
-    template <executor Executor, element X, element DY, element DX>
+    using compiled_op = max_pool2d_backward_op;
+    template <class Real>
+    static void compute(const cpu& exec, const detail::any_operand& x, const detail::any_operand& dy,
+                        const detail::any_operand& dx, const pool2d_geometry& geometry) {
+        pool_largest_gradient<Real>(exec, x, dy, dx, geometry);
+    }
+    template <gpu_executor Executor, element X, element DY, element DX>
     void operator()(const Executor& exec, matrix_view<const X> x, matrix_view<const DY> dy,
                     matrix_view<DX> dx, const pool2d_geometry& geometry) const {
         pool_gradient(detail::largest_of_window{}, exec, x, dy, dx, geometry);
@@ -220,8 +281,8 @@ template <class Policy = autocast::by_region, executor Executor = cpu, element X
           matrix_result DX>
 void max_pool2d_backward(const Executor& exec, matrix_view<X> x, matrix_view<DY> dy, const DX& dx,
                          const pool2d_geometry& geometry) {
-    autocast::call<Policy>(max_pool2d_backward_op{}, exec, detail::input_view(x), detail::input_view(dy),
-                           detail::output_view(dx), geometry);
+    detail::call_op<Policy>(max_pool2d_backward_op{}, exec, detail::input_view(x), detail::input_view(dy),
+                            detail::output_view(dx), geometry);
 }
 
 /// Tag of average_pool2d(): sums in wide precision whatever the format, so nothing is cast.
@@ -242,7 +303,13 @@ struct average_pool2d_op {
         detail::check_separate(function, output, input);
     }
 
-    template <executor Executor, element X, element Y>
+    using compiled_op = average_pool2d_op;
+    template <class Real>
+    static void compute(const cpu& exec, const detail::any_operand& x, const detail::any_operand& y,
+                        const pool2d_geometry& geometry, average_over over) {
+        pool_average<Real>(exec, x, y, geometry, over);
+    }
+    template <gpu_executor Executor, element X, element Y>
     void operator()(const Executor& exec, matrix_view<const X> x, matrix_view<Y> y,
                     const pool2d_geometry& geometry, average_over over) const {
         pool(detail::average_of_window{over}, exec, x, y, geometry);
@@ -254,8 +321,8 @@ struct average_pool2d_op {
 template <class Policy = autocast::by_region, executor Executor = cpu, element X, matrix_result Y>
 void average_pool2d(const Executor& exec, matrix_view<X> x, const Y& y, const pool2d_geometry& geometry,
                     average_over over = average_over::whole_window) {
-    autocast::call<Policy>(average_pool2d_op{}, exec, detail::input_view(x), detail::output_view(y), geometry,
-                           over);
+    detail::call_op<Policy>(average_pool2d_op{}, exec, detail::input_view(x), detail::output_view(y),
+                            geometry, over);
 }
 
 /// Tag of average_pool2d_backward().
@@ -278,7 +345,13 @@ struct average_pool2d_backward_op {
         detail::check_separate(function, result, gradient);
     }
 
-    template <executor Executor, element DY, element DX>
+    using compiled_op = average_pool2d_backward_op;
+    template <class Real>
+    static void compute(const cpu& exec, const detail::any_operand& dy, const detail::any_operand& dx,
+                        const pool2d_geometry& geometry, average_over over) {
+        pool_average_gradient<Real>(exec, dy, dx, geometry, over);
+    }
+    template <gpu_executor Executor, element DY, element DX>
     void operator()(const Executor& exec, matrix_view<const DY> dy, matrix_view<DX> dx,
                     const pool2d_geometry& geometry, average_over over) const {
         pool_gradient(detail::average_of_window{over}, exec, dy, dx, geometry);
@@ -292,8 +365,8 @@ template <class Policy = autocast::by_region, executor Executor = cpu, element D
 void average_pool2d_backward(const Executor& exec, matrix_view<DY> dy, const DX& dx,
                              const pool2d_geometry& geometry,
                              average_over over = average_over::whole_window) {
-    autocast::call<Policy>(average_pool2d_backward_op{}, exec, detail::input_view(dy),
-                           detail::output_view(dx), geometry, over);
+    detail::call_op<Policy>(average_pool2d_backward_op{}, exec, detail::input_view(dy),
+                            detail::output_view(dx), geometry, over);
 }
 
 }}  // namespace mp::ops

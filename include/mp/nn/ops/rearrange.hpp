@@ -4,26 +4,31 @@
 /// formats, each element rounded once. The gradient of one is another of them.
 #pragma once
 
-#include <mp/arrays/array/for_each_element.hpp>
-#include <mp/arrays/array/parallel.hpp>
 #include <mp/error.hpp>
 #include <mp/executor.hpp>
 #include <mp/matrix_view.hpp>
-#include <mp/nn/autocast/dispatch.hpp>
+#include <mp/nn/autocast/library_op.hpp>
 #include <mp/nn/ops/arguments.hpp>
 #include <mp/nn/ops/attention/heads.hpp>
 #include <mp/nn/ops/attention/options.hpp>
 #include <mp/nn/ops/matrix_operand.hpp>
-#include <mp/numbers/rules/elementwise.hpp>
+#include <mp/numbers/rules/function_names.hpp>
 
+#include <algorithm>
 #include <array>
 #include <concepts>
 #include <cstddef>
+#include <cstring>
 #include <string>
 #include <string_view>
 #include <tuple>
 #include <type_traits>
 #include <vector>
+
+#if MP_CORE_BODIES
+#include <mp/arrays/array/for_each_element.hpp>
+#include <mp/arrays/array/parallel.hpp>
+#endif
 
 namespace mp::ops { inline namespace MP_ISA_NAMESPACE {
 
@@ -46,17 +51,14 @@ struct permute_heads_options {
 
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
-/// to = from, element by element.
-template <executor Executor, class From, class To>
-void copy_elements(const Executor& exec, matrix_view<const From> from, matrix_view<To> to) {
-    if (to.rows == 0 || to.columns == 0) return;
-    if constexpr (std::same_as<Executor, cpu>) {
-        if (from.order == to.order) {
-            return autocast::operand_traits<matrix_view<const From>>::copy(exec, from, to);
-        }
-    }
-    map_elements(identity_function{}, exec, to, from);
+#if MP_CORE_BODIES
+/// Writes the elements of `from` to `to`, each rounded once.
+template <class Real>
+void copy_matrix(const cpu& exec, const any_matrix& from, const any_matrix& to) {
+    if (from.row_major == to.row_major) return copy_elements(exec, from, to);
+    map_operands<identity_function, Real>(exec, to, from);
 }
+#endif
 
 /// Most parts of a call.
 inline constexpr std::size_t most_parts = 8;
@@ -70,12 +72,21 @@ constexpr std::array<std::string_view, most_parts + 3> names_with_parts(std::str
     return names;
 }
 
-/// The parts with their names.
+/// Returns the parts that are there, with their names.
 template <class... Parts>
 std::vector<named_operand> named_parts(const Parts&... parts) {
     std::vector<named_operand> all;
-    (all.push_back(named(part_names[all.size()], parts)), ...);
+    const auto add = [&](const auto& part) {
+        if (is_present(part)) all.push_back(named(part_names[all.size()], part));
+    };
+    (add(parts), ...);
     return all;
+}
+
+/// Appends absent parts, so that every call has the same number of them.
+template <class Parts>
+auto with_absent_parts(const Parts& parts) {
+    return std::tuple_cat(parts, std::array<ops::absent_t, most_parts - std::tuple_size_v<Parts>>{});
 }
 
 /// Checks that the parts make up the whole.
@@ -111,16 +122,18 @@ inline void check_parts(std::string_view function, const auto& exec, ops::parts_
                       by_rows ? "the sum of the rows of parts" : "the sum of the columns of parts", sum);
 }
 
-/// Calls f(part, block) for each part with its place in the whole.
+/// Calls f(part, block) for each part that is there with its place in the whole.
 template <class Whole, class Function, class... Parts>
-void for_each_part(ops::parts_along along, matrix_view<Whole> whole, Function f,
-                   const matrix_view<Parts>&... parts) {
+void for_each_part(ops::parts_along along, const Whole& whole, Function f, const Parts&... parts) {
     std::ptrdiff_t first = 0;
-    const auto visit = [&](const auto& part) {
-        const bool by_rows = along == ops::parts_along::rows;
-        f(part, by_rows ? whole.block(first, 0, part.rows, part.columns)
-                        : whole.block(0, first, part.rows, part.columns));
-        first += by_rows ? part.rows : part.columns;
+    const auto visit = [&]<class Part>(const Part& part) {
+        if constexpr (!std::same_as<Part, ops::absent_t>) {
+            if (!is_present(part)) return;
+            const bool by_rows = along == ops::parts_along::rows;
+            f(part, by_rows ? whole.block(first, 0, part.rows, part.columns)
+                            : whole.block(0, first, part.rows, part.columns));
+            first += by_rows ? part.rows : part.columns;
+        }
     };
     (visit(parts), ...);
 }
@@ -145,11 +158,27 @@ struct concatenate_op {
         for (const auto& part : all) detail::check_separate(function, whole, part);
     }
 
-    template <executor Executor, element Y, element... Parts>
-    void operator()(const Executor& exec, parts_along along, matrix_view<Y> y,
-                    matrix_view<const Parts>... parts) const {
+    using compiled_op = concatenate_op;
+    template <class Real>
+    static void compute(const cpu& exec, parts_along along, const detail::any_operand& y,
+                        const detail::any_operand& part0, const detail::any_operand& part1,
+                        const detail::any_operand& part2, const detail::any_operand& part3,
+                        const detail::any_operand& part4, const detail::any_operand& part5,
+                        const detail::any_operand& part6, const detail::any_operand& part7) {
         detail::for_each_part(
-            along, y, [&](const auto& part, const auto& block) { detail::copy_elements(exec, part, block); },
+            along, y,
+            [&](const detail::any_matrix& part, const detail::any_matrix& block) {
+                copy_matrix<Real>(exec, part, block);
+            },
+            part0, part1, part2, part3, part4, part5, part6, part7);
+    }
+    template <gpu_executor Executor, element Y>
+    void operator()(const Executor& exec, parts_along along, matrix_view<Y> y, const auto&... parts) const {
+        detail::for_each_part(
+            along, y,
+            [&](const auto& part, const auto& block) {
+                map_elements(detail::identity_function{}, exec, block, part);
+            },
             parts...);
     }
 };
@@ -173,10 +202,10 @@ void concatenate(const Executor& exec, parts_along along, const Parts& parts, co
                   "mp::ops::concatenate: parts is a tuple or array of 1 to 8 matrix views");
     std::apply(
         [&](const auto&... part) {
-            autocast::call<Policy>(concatenate_op{}, exec, along, detail::output_view(y),
-                                   detail::input_view(part)...);
+            detail::call_op<Policy>(concatenate_op{}, exec, along, detail::output_view(y),
+                                    detail::input_view(part)...);
         },
-        parts);
+        detail::with_absent_parts(parts));
 }
 
 /// Tag of split(): a copy, right in any format, so nothing is cast.
@@ -198,11 +227,28 @@ struct split_op {
         }
     }
 
-    template <executor Executor, element X, element... Parts>
-    void operator()(const Executor& exec, parts_along along, matrix_view<const X> x,
-                    matrix_view<Parts>... parts) const {
+    using compiled_op = split_op;
+    template <class Real>
+    static void compute(const cpu& exec, parts_along along, const detail::any_operand& x,
+                        const detail::any_operand& part0, const detail::any_operand& part1,
+                        const detail::any_operand& part2, const detail::any_operand& part3,
+                        const detail::any_operand& part4, const detail::any_operand& part5,
+                        const detail::any_operand& part6, const detail::any_operand& part7) {
         detail::for_each_part(
-            along, x, [&](const auto& part, const auto& block) { detail::copy_elements(exec, block, part); },
+            along, x,
+            [&](const detail::any_matrix& part, const detail::any_matrix& block) {
+                copy_matrix<Real>(exec, block, part);
+            },
+            part0, part1, part2, part3, part4, part5, part6, part7);
+    }
+    template <gpu_executor Executor, element X>
+    void operator()(const Executor& exec, parts_along along, matrix_view<const X> x,
+                    const auto&... parts) const {
+        detail::for_each_part(
+            along, x,
+            [&](const auto& part, const auto& block) {
+                map_elements(detail::identity_function{}, exec, part, block);
+            },
             parts...);
     }
 };
@@ -221,10 +267,10 @@ void split(const Executor& exec, parts_along along, matrix_view<X> x, const Part
                   "mp::ops::split: parts is a tuple or array of 1 to 8 matrix views");
     std::apply(
         [&](const auto&... part) {
-            autocast::call<Policy>(split_op{}, exec, along, detail::input_view(x),
-                                   detail::output_view(part)...);
+            detail::call_op<Policy>(split_op{}, exec, along, detail::input_view(x),
+                                    detail::output_view(part)...);
         },
-        parts);
+        detail::with_absent_parts(parts));
 }
 
 }}  // namespace mp::ops
@@ -254,34 +300,35 @@ inline void check_permute(std::string_view function, const auto& exec, const nam
     check_separate(function, y, x);
 }
 
-/// Names the walk between the layouts of heads, for permute().
+/// Names permute() of <mp/nn/ops/rearrange/gpu.hpp>.
 struct head_permutation {};
 
-/// y = the heads of x, which lie side by side in x where `to_stacked`, else in y. On the CPU; on a GPU the
-/// function of this name in <mp/nn/ops/rearrange/gpu.hpp>.
-template <class X, class Y>
-void permute(head_permutation, const cpu& exec, matrix_view<const X> x, matrix_view<Y> y,
+#if MP_CORE_BODIES
+/// Writes the heads of x, which lie side by side in x where `to_stacked`, else in y.
+template <class Real>
+void permute(const cpu& exec, const any_matrix& x, const any_matrix& y,
              const ops::permute_heads_options& options, bool to_stacked) {
     if (x.rows == 0 || x.columns == 0) return;
     const std::ptrdiff_t tokens = (to_stacked ? x.rows : y.rows) / options.batch;
     const std::ptrdiff_t head_dim = to_stacked ? y.columns : x.columns;
-    const auto beside = [&](auto matrix, std::ptrdiff_t i) {
+    const auto beside = [&](const any_matrix& matrix, std::ptrdiff_t i) {
         return matrix.block(i / options.heads * tokens, i % options.heads * head_dim, tokens, head_dim);
     };
-    const auto stacked = [&](auto matrix, std::ptrdiff_t i) {
+    const auto stacked = [&](const any_matrix& matrix, std::ptrdiff_t i) {
         return matrix.block(i * tokens, 0, tokens, head_dim);
     };
     for_each_task(exec, options.batch * options.heads, tokens * head_dim,
                   [&](const cpu& inner, std::ptrdiff_t begin, std::ptrdiff_t end) {
                       for (std::ptrdiff_t i = begin; i < end; ++i) {
                           if (to_stacked) {
-                              copy_elements(inner, beside(x, i), stacked(y, i));
+                              copy_matrix<Real>(inner, beside(x, i), stacked(y, i));
                           } else {
-                              copy_elements(inner, stacked(x, i), beside(y, i));
+                              copy_matrix<Real>(inner, stacked(x, i), beside(y, i));
                           }
                       }
                   });
 }
+#endif
 
 }}  // namespace mp::detail
 
@@ -301,7 +348,13 @@ struct permute_heads_op {
                               options, true);
     }
 
-    template <executor Executor, element X, element Y>
+    using compiled_op = permute_heads_op;
+    template <class Real>
+    static void compute(const cpu& exec, const detail::any_operand& x, const detail::any_operand& y,
+                        const permute_heads_options& options) {
+        permute<Real>(exec, x, y, options, options.from == head_layout::side_by_side);
+    }
+    template <gpu_executor Executor, element X, element Y>
     void operator()(const Executor& exec, matrix_view<const X> x, matrix_view<Y> y,
                     const permute_heads_options& options) const {
         permute(detail::head_permutation{}, exec, x, y, options, options.from == head_layout::side_by_side);
@@ -323,7 +376,7 @@ struct permute_heads_op {
 template <class Policy = autocast::by_region, executor Executor = cpu, element X, matrix_result Y>
 void permute_heads(const Executor& exec, matrix_view<X> x, const Y& y,
                    const permute_heads_options& options = {}) {
-    autocast::call<Policy>(permute_heads_op{}, exec, detail::input_view(x), detail::output_view(y), options);
+    detail::call_op<Policy>(permute_heads_op{}, exec, detail::input_view(x), detail::output_view(y), options);
 }
 
 /// Tag of permute_heads_backward().
@@ -341,7 +394,13 @@ struct permute_heads_backward_op {
                               detail::named("dx", dx), options, false);
     }
 
-    template <executor Executor, element DY, element DX>
+    using compiled_op = permute_heads_backward_op;
+    template <class Real>
+    static void compute(const cpu& exec, const detail::any_operand& dy, const detail::any_operand& dx,
+                        const permute_heads_options& options) {
+        permute<Real>(exec, dy, dx, options, options.from != head_layout::side_by_side);
+    }
+    template <gpu_executor Executor, element DY, element DX>
     void operator()(const Executor& exec, matrix_view<const DY> dy, matrix_view<DX> dx,
                     const permute_heads_options& options) const {
         permute(detail::head_permutation{}, exec, dy, dx, options, options.from != head_layout::side_by_side);
@@ -352,8 +411,8 @@ struct permute_heads_backward_op {
 template <class Policy = autocast::by_region, executor Executor = cpu, element DY, matrix_result DX>
 void permute_heads_backward(const Executor& exec, matrix_view<DY> dy, const DX& dx,
                             const permute_heads_options& options = {}) {
-    autocast::call<Policy>(permute_heads_backward_op{}, exec, detail::input_view(dy), detail::output_view(dx),
-                           options);
+    detail::call_op<Policy>(permute_heads_backward_op{}, exec, detail::input_view(dy),
+                            detail::output_view(dx), options);
 }
 
 }}  // namespace mp::ops

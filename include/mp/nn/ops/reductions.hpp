@@ -3,14 +3,11 @@
 /// Sums and means of all elements of a matrix, of each row or of each column; forward and backward.
 #pragma once
 
-#include <mp/arrays/array/for_each_element.hpp>
-#include <mp/arrays/array/sums.hpp>
 #include <mp/base/contiguous.hpp>
-#include <mp/base/parallel.hpp>
 #include <mp/error.hpp>
 #include <mp/executor.hpp>
 #include <mp/matrix_view.hpp>
-#include <mp/nn/autocast/dispatch.hpp>
+#include <mp/nn/autocast/library_op.hpp>
 #include <mp/nn/ops/arguments.hpp>
 #include <mp/nn/ops/matrix_operand.hpp>
 #include <mp/numbers/format/float_arithmetic.hpp>
@@ -21,6 +18,11 @@
 #include <span>
 #include <string>
 #include <string_view>
+
+#if MP_CORE_BODIES
+#include <mp/arrays/array/for_each_element.hpp>
+#include <mp/arrays/array/sums.hpp>
+#endif
 
 namespace mp::ops { inline namespace MP_ISA_NAMESPACE {
 
@@ -54,18 +56,21 @@ inline void check_mean_of_some(std::string_view function, std::string_view what,
 /// Names the sums of rows or columns, for sum_per().
 struct vector_sums {};
 
-/// y = the sums of the rows or columns of x, divided by the divisor, on the CPU; on a GPU the function of
-/// this name in <mp/nn/ops/reductions/gpu.hpp>.
-template <class X, class Y>
-void sum_per(vector_sums, const cpu& exec, matrix_view<const X> x, std::span<Y> y, ops::per axis,
+#if MP_CORE_BODIES
+/// y = the sums of the rows or columns of x, divided by the divisor. On a GPU the function of this name in
+/// <mp/nn/ops/reductions/gpu.hpp> does it.
+template <class Real>
+void sum_per(const cpu& exec, const any_matrix& x, const any_matrix& y, ops::per axis,
              std::ptrdiff_t divisor) {
-    const matrix_view<const X> added = axis == ops::per::row ? transposed(x) : x;
-    sum_columns(exec, itself{}, added.rows, y.size(), static_cast<double>(divisor), y.data(), added);
+    sum_columns<Real>(exec, itself{}, static_cast<double>(divisor), y,
+                      axis == ops::per::row ? x.transposed() : x);
 }
+#endif
 
 /// What sum and mean share; Op is the tag.
 template <class Op>
 struct reduction {
+    using compiled_op = Op;
     static void validate(const cpu& exec, const auto& x) {
         check_executor(Op::function, exec);
         const auto input = named("x", x);
@@ -89,13 +94,17 @@ struct reduction {
         check_separate(Op::function, output, input);
     }
 
-    template <ops::element X>
-    arithmetic_type<X> operator()(cpu exec, matrix_view<const X> x) const {
-        const double sum = sum_all(exec, itself{}, x.rows, x.columns, x);
-        return as<arithmetic_type<X>>(
-            Op::is_mean ? double_divide(sum, static_cast<double>(x.rows * x.columns)) : sum);
+    template <class Real>
+    static Real compute_number(const cpu& exec, const any_operand& x) {
+        const double sum = sum_all<Real>(exec, itself{}, x);
+        return as<Real>(Op::is_mean ? double_divide(sum, static_cast<double>(x.rows * x.columns)) : sum);
     }
-    template <executor Executor, ops::element X, ops::element Y>
+    template <class Real>
+    static void compute(const cpu& exec, const any_operand& x, const any_operand& y, ops::per axis) {
+        const std::ptrdiff_t added = axis == ops::per::row ? x.columns : x.rows;
+        sum_per<Real>(exec, x, y, axis, Op::is_mean ? added : 1);
+    }
+    template <gpu_executor Executor, ops::element X, ops::element Y>
     void operator()(const Executor& exec, matrix_view<const X> x, std::span<Y> y, ops::per axis) const {
         const std::ptrdiff_t added = axis == ops::per::row ? x.columns : x.rows;
         sum_per(vector_sums{}, exec, x, y, axis, Op::is_mean ? added : 1);
@@ -119,16 +128,9 @@ struct gradient_of_each {
     }
 };
 
-/// dx = f(dy) with dy as the row or column that is broadcast, on the CPU; on a GPU the function of this name in
-/// <mp/nn/ops/reductions/gpu.hpp>.
-template <class Function, class DY, class DX>
-void broadcast_per(vector_sums, const cpu& exec, const Function& f, matrix_view<const DY> dy,
-                   matrix_view<DX> dx) {
-    for_each_float(exec, f, dx, dy);
-}
-
 template <class Op>
 struct reduction_backward {
+    using compiled_op = Op;
     template <std::floating_point DY>
     static void validate(cpu exec, DY /*dy*/, const auto& dx) {
         check_threads(Op::function, exec);
@@ -143,12 +145,22 @@ struct reduction_backward {
         check_separate(Op::function, result, gradient);
     }
 
-    template <std::floating_point DY, ops::element DX>
-    void operator()(cpu exec, DY dy, matrix_view<DX> dx) const {
-        const DY value = gradient_of_each<Op::is_mean>{dx.rows * dx.columns}(dy);
-        for_each_float(exec, [value] { return value; }, dx);
+    template <class Real>
+    static void compute_number(const cpu& exec, const Real& dy, const any_operand& dx) {
+        const Real value = gradient_of_each<Op::is_mean>{dx.rows * dx.columns}(dy);
+        for_each_real<Real>(exec, [value] { return value; }, dx);
     }
-    template <executor Executor, ops::element DY, ops::element DX>
+    template <class Real>
+    static void compute(const cpu& exec, const any_operand& dy, const any_operand& dx, ops::per axis) {
+        const bool rows = axis == ops::per::row;
+        any_matrix broadcast = dy;
+        broadcast.rows = dx.rows;
+        broadcast.columns = dx.columns;
+        broadcast.leading_dimension = 0;
+        broadcast.row_major = !rows;
+        for_each_real<Real>(exec, gradient_of_each<Op::is_mean>{rows ? dx.columns : dx.rows}, dx, broadcast);
+    }
+    template <gpu_executor Executor, ops::element DY, ops::element DX>
     void operator()(const Executor& exec, std::span<const DY> dy, matrix_view<DX> dx, ops::per axis) const {
         const bool rows = axis == ops::per::row;
         const matrix_view<const DY> broadcast{dy.data(), dx.rows, dx.columns, 0,
@@ -181,7 +193,7 @@ struct sum_op : detail::reduction<sum_op> {
 /// cancel. NaN, and infinities of both signs, give NaN. Throws argument_error for an invalid view.
 template <class Policy = autocast::by_region, element X>
 detail::arithmetic_type<X> sum(cpu exec, matrix_view<X> x) {
-    return autocast::call<Policy>(sum_op{}, exec, detail::input_view(x));
+    return detail::call_op<Policy>(sum_op{}, exec, detail::input_view(x));
 }
 
 /// y = the sums of the elements of each row or of each column of x:
@@ -199,7 +211,7 @@ detail::arithmetic_type<X> sum(cpu exec, matrix_view<X> x) {
 /// alone. Sums of columns need a workspace of sum_workspace(rows, columns, axis) bytes.
 template <class Policy = autocast::by_region, executor Executor = cpu, element X, class Y>
 void sum(const Executor& exec, matrix_view<X> x, Y&& y, per axis) {
-    autocast::call<Policy>(sum_op{}, exec, detail::input_view(x), detail::output_view(y), axis);
+    detail::call_op<Policy>(sum_op{}, exec, detail::input_view(x), detail::output_view(y), axis);
 }
 
 /// Tag of mean(): long sums, so in float.
@@ -218,14 +230,14 @@ struct mean_op : detail::reduction<mean_op> {
 /// for a matrix without elements.
 template <class Policy = autocast::by_region, element X>
 detail::arithmetic_type<X> mean(cpu exec, matrix_view<X> x) {
-    return autocast::call<Policy>(mean_op{}, exec, detail::input_view(x));
+    return detail::call_op<Policy>(mean_op{}, exec, detail::input_view(x));
 }
 
 /// y = the means of each row or of each column of x, else like sum(exec, x, y, axis). Throws argument_error
 /// also for rows, or columns, without elements.
 template <class Policy = autocast::by_region, executor Executor = cpu, element X, class Y>
 void mean(const Executor& exec, matrix_view<X> x, Y&& y, per axis) {
-    autocast::call<Policy>(mean_op{}, exec, detail::input_view(x), detail::output_view(y), axis);
+    detail::call_op<Policy>(mean_op{}, exec, detail::input_view(x), detail::output_view(y), axis);
 }
 
 /// Tag of sum_backward().
@@ -244,7 +256,7 @@ struct sum_backward_op : detail::reduction_backward<sum_backward_op> {
 /// rounded once to its format. Throws argument_error for an invalid view.
 template <class Policy = autocast::by_region, matrix_result DX>
 void sum_backward(cpu exec, detail::arithmetic_type<DX> dy, const DX& dx) {
-    autocast::call<Policy>(sum_backward_op{}, exec, dy, detail::output_view(dx));
+    detail::call_op<Policy>(sum_backward_op{}, exec, dy, detail::output_view(dx));
 }
 
 /// The gradient of the sums of each row or column: dx(r, c) = dy[r], or dy[c], rounded once. dy is a
@@ -253,7 +265,7 @@ void sum_backward(cpu exec, detail::arithmetic_type<DX> dy, const DX& dx) {
 template <class Policy = autocast::by_region, executor Executor = cpu, detail::contiguous DY,
           matrix_result DX>
 void sum_backward(const Executor& exec, const DY& dy, const DX& dx, per axis) {
-    autocast::call<Policy>(sum_backward_op{}, exec, detail::input_view(dy), detail::output_view(dx), axis);
+    detail::call_op<Policy>(sum_backward_op{}, exec, detail::input_view(dy), detail::output_view(dx), axis);
 }
 
 /// Tag of mean_backward().
@@ -272,7 +284,7 @@ struct mean_backward_op : detail::reduction_backward<mean_backward_op> {
 /// float and from there to its format. Errors are those of sum_backward().
 template <class Policy = autocast::by_region, matrix_result DX>
 void mean_backward(cpu exec, detail::arithmetic_type<DX> dy, const DX& dx) {
-    autocast::call<Policy>(mean_backward_op{}, exec, dy, detail::output_view(dx));
+    detail::call_op<Policy>(mean_backward_op{}, exec, dy, detail::output_view(dx));
 }
 
 /// The gradient of the means of each row or column: dx(r, c) = dy[r] / columns, or dy[c] / rows, else like
@@ -280,7 +292,7 @@ void mean_backward(cpu exec, detail::arithmetic_type<DX> dy, const DX& dx) {
 template <class Policy = autocast::by_region, executor Executor = cpu, detail::contiguous DY,
           matrix_result DX>
 void mean_backward(const Executor& exec, const DY& dy, const DX& dx, per axis) {
-    autocast::call<Policy>(mean_backward_op{}, exec, detail::input_view(dy), detail::output_view(dx), axis);
+    detail::call_op<Policy>(mean_backward_op{}, exec, detail::input_view(dy), detail::output_view(dx), axis);
 }
 
 }}  // namespace mp::ops

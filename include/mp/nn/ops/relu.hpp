@@ -3,14 +3,13 @@
 /// The rectifier, forward and backward.
 #pragma once
 
-#include <mp/arrays/array/for_each_element.hpp>
 #include <mp/executor.hpp>
 #include <mp/matrix_view.hpp>
-#include <mp/nn/autocast/dispatch.hpp>
+#include <mp/nn/autocast/library_op.hpp>
 #include <mp/nn/ops/arguments.hpp>
 #include <mp/nn/ops/matrix_operand.hpp>
 #include <mp/nn/ops/unary_op.hpp>
-#include <mp/numbers/rules/elementwise.hpp>
+#include <mp/numbers/rules/function_names.hpp>
 
 #include <array>
 #include <string_view>
@@ -29,7 +28,7 @@ struct relu_op : detail::elementwise_op<relu_op, detail::relu_function> {
 /// it once. Throws argument_error for shapes that differ and invalid views; y is then unchanged.
 template <class Policy = autocast::by_region, executor Executor = cpu, element X, matrix_result Y>
 void relu(const Executor& exec, matrix_view<X> x, const Y& y) {
-    autocast::call<Policy>(relu_op{}, exec, detail::input_view(x), detail::output_view(y));
+    detail::call_op<Policy>(relu_op{}, exec, detail::input_view(x), detail::output_view(y));
 }
 
 /// Tag of relu_backward(): right in any format, so nothing is cast.
@@ -46,8 +45,8 @@ struct relu_backward_op : detail::elementwise_backward_op<relu_backward_op, relu
 template <class Policy = autocast::by_region, executor Executor = cpu, element Y, element DY,
           matrix_result DX>
 void relu_backward(const Executor& exec, matrix_view<Y> y, matrix_view<DY> dy, const DX& dx) {
-    autocast::call<Policy>(relu_backward_op{}, exec, detail::input_view(y), detail::input_view(dy),
-                           detail::output_view(dx));
+    detail::call_op<Policy>(relu_backward_op{}, exec, detail::input_view(y), detail::input_view(dy),
+                            detail::output_view(dx));
 }
 
 }}  // namespace mp::ops

@@ -3,18 +3,15 @@
 /// Rotary position embedding of queries and keys, and its gradient.
 #pragma once
 
-#include <mp/arrays/array/for_each_element.hpp>
-#include <mp/arrays/array/parallel.hpp>
 #include <mp/base/bits.hpp>
 #include <mp/error.hpp>
 #include <mp/executor.hpp>
 #include <mp/matrix_view.hpp>
-#include <mp/nn/autocast/dispatch.hpp>
+#include <mp/nn/autocast/library_op.hpp>
 #include <mp/nn/ops/arguments.hpp>
 #include <mp/nn/ops/attention/heads.hpp>
 #include <mp/nn/ops/attention/options.hpp>
 #include <mp/nn/ops/matrix_operand.hpp>
-#include <mp/numbers/rules/trigonometric.hpp>
 #include <mp/numbers/simd/floating_point_modes.hpp>
 
 #include <algorithm>
@@ -26,6 +23,12 @@
 #include <string>
 #include <string_view>
 #include <vector>
+
+#if MP_CORE_BODIES
+#include <mp/arrays/array/for_each_element.hpp>
+#include <mp/arrays/array/parallel.hpp>
+#include <mp/numbers/rules/trigonometric.hpp>
+#endif
 
 namespace mp::ops { inline namespace MP_ISA_NAMESPACE {
 
@@ -61,16 +64,6 @@ inline std::ptrdiff_t rotated_elements(std::ptrdiff_t head_dim, const ops::rotar
     return options.rotated == 0 ? head_dim : options.rotated;
 }
 
-/// The frequencies of the angles, base^(-i / count) for i from 0 to count - 1: each from the one before, with
-/// an error of some i 2^-90 of it.
-inline std::vector<double_pair> rotary_frequencies(double base, std::ptrdiff_t count) {
-    std::vector<double_pair> frequencies(static_cast<std::size_t>(count), {1.0, 0.0});
-    const default_floating_point_modes modes;
-    const double_pair root = inverse_root(base, count);
-    for (std::size_t i = 1; i < frequencies.size(); ++i) frequencies[i] = frequencies[i - 1] * root;
-    return frequencies;
-}
-
 /// Checks what angles depend on; tokens_name() and head_dim_name() are what messages call the numbers by.
 template <class TokensName, class HeadDimName>
 void check_angles(std::string_view function, const TokensName& tokens_name, std::ptrdiff_t tokens,
@@ -102,6 +95,64 @@ void check_angles(std::string_view function, const TokensName& tokens_name, std:
 
 }}  // namespace mp::detail
 
+namespace mp::detail { inline namespace MP_CORE_NAMESPACE {
+
+/// Writes rotated / 2 cosines and as many sines of the angles of each position.
+MP_CORE_FUNCTION void fill_rotary_table(const cpu& exec, double base, std::ptrdiff_t first_position,
+                                        std::ptrdiff_t positions, std::ptrdiff_t rotated, float* to);
+MP_CORE_FUNCTION void fill_rotary_table(const cpu& exec, double base, std::ptrdiff_t first_position,
+                                        std::ptrdiff_t positions, std::ptrdiff_t rotated, double* to);
+
+}}  // namespace mp::detail
+
+#if MP_CORE_BODIES
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
+
+/// The frequencies of the angles, base^(-i / count) for i from 0 to count - 1: each from the one before, with
+/// an error of some i 2^-90 of it.
+inline std::vector<double_pair> rotary_frequencies(double base, std::ptrdiff_t count) {
+    std::vector<double_pair> frequencies(static_cast<std::size_t>(count), {1.0, 0.0});
+    const default_floating_point_modes modes;
+    const double_pair root = inverse_root(base, count);
+    for (std::size_t i = 1; i < frequencies.size(); ++i) frequencies[i] = frequencies[i - 1] * root;
+    return frequencies;
+}
+
+template <class Real>
+void write_rotary_table(const cpu& exec, double base, std::ptrdiff_t first_position, std::ptrdiff_t positions,
+                        std::ptrdiff_t rotated, Real* to) {
+    const auto angles = static_cast<std::size_t>(rotated / 2);
+    const std::vector<double_pair> frequencies = rotary_frequencies(base, rotated / 2);
+    parallel_arithmetic(
+        exec, static_cast<std::size_t>(positions), 1 + 256 / angles, [&](std::size_t begin, std::size_t end) {
+            for (std::size_t p = begin; p < end; ++p) {
+                Real* const of_position = to + p * 2 * angles;
+                const std::ptrdiff_t position = first_position + static_cast<std::ptrdiff_t>(p);
+                for (std::size_t i = 0; i < angles; ++i) {
+                    const auto turned = sine_and_cosine_of(angle_of(position, frequencies[i]));
+                    of_position[i] = as<Real>(turned.cosine);
+                    of_position[angles + i] = as<Real>(turned.sine);
+                }
+            }
+        });
+}
+
+}}  // namespace mp::detail
+
+namespace mp::detail { inline namespace MP_CORE_NAMESPACE {
+
+MP_CORE_FUNCTION void fill_rotary_table(const cpu& exec, double base, std::ptrdiff_t first_position,
+                                        std::ptrdiff_t positions, std::ptrdiff_t rotated, float* to) {
+    write_rotary_table(exec, base, first_position, positions, rotated, to);
+}
+MP_CORE_FUNCTION void fill_rotary_table(const cpu& exec, double base, std::ptrdiff_t first_position,
+                                        std::ptrdiff_t positions, std::ptrdiff_t rotated, double* to) {
+    write_rotary_table(exec, base, first_position, positions, rotated, to);
+}
+
+}}  // namespace mp::detail
+#endif
+
 namespace mp::ops { inline namespace MP_ISA_NAMESPACE {
 
 /// The cosines and sines that rotary_embedding() turns by, for callers who keep them from call to call:
@@ -130,7 +181,9 @@ public:
         first_position_ = options.first_position;
         positions_ = positions;
         rotated_ = detail::rotated_elements(head_dim, options);
-        if (rotated_ > 0) fill(exec);
+        if (rotated_ == 0) return;
+        values_.resize(static_cast<std::size_t>(positions_ * rotated_));
+        detail::fill_rotary_table(exec, base_, first_position_, positions_, rotated_, values_.data());
     }
 
     [[nodiscard]] double base() const { return base_; }
@@ -146,26 +199,6 @@ public:
 private:
     [[nodiscard]] const Real* at(std::ptrdiff_t position) const {
         return values_.data() + (position - first_position_) * rotated_;
-    }
-
-    void fill(cpu exec) {
-        const auto angles = static_cast<std::size_t>(rotated_ / 2);
-        const std::vector<detail::double_pair> frequencies = detail::rotary_frequencies(base_, rotated_ / 2);
-        values_.resize(static_cast<std::size_t>(positions_ * rotated_));
-        const std::size_t grain = 1 + 256 / angles;
-        detail::parallel_arithmetic(
-            exec, static_cast<std::size_t>(positions_), grain, [&](std::size_t begin, std::size_t end) {
-                for (std::size_t p = begin; p < end; ++p) {
-                    Real* const to = values_.data() + p * 2 * angles;
-                    const std::ptrdiff_t position = first_position_ + static_cast<std::ptrdiff_t>(p);
-                    for (std::size_t i = 0; i < angles; ++i) {
-                        const auto turned =
-                            detail::sine_and_cosine_of(detail::angle_of(position, frequencies[i]));
-                        to[i] = detail::as<Real>(turned.cosine);
-                        to[angles + i] = detail::as<Real>(turned.sine);
-                    }
-                }
-            });
     }
 
     double base_ = 0;
@@ -190,6 +223,15 @@ struct rotary_call {
     ops::rotary_options options;
     const ops::basic_rotary_table<Real>* table = nullptr;
 };
+
+/// Makes that for an X that is turned to a Y.
+template <class X, class Y, class Real = arithmetic_type<X>>
+rotary_call<Real> rotary_call_of(const ops::rotary_options& options,
+                                 const ops::basic_rotary_table<Real>* table = nullptr) {
+    static_assert(std::same_as<Real, arithmetic_type<X, Y>>,
+                  "mp::ops: a rotary embedding of doubles has doubles on both sides");
+    return {options, table};
+}
 
 /// Heads and tokens of a matrix whose shape fits.
 struct rotary_shape {
@@ -243,6 +285,10 @@ void check_rotary(std::string_view function, const auto& exec, const named_opera
     }
 }
 
+/// Names rotate_heads() of <mp/nn/ops/rotary_embedding/gpu.hpp>.
+struct rotary_walk {};
+
+#if MP_CORE_BODIES
 /// Turns one head of a row.
 template <class Real>
 struct rotary_room {
@@ -256,10 +302,9 @@ struct rotary_room {
     rotary_room(std::size_t of_head, Real* room)
         : head_dim(of_head), loaded(room), results(room + of_head), apart(room + 2 * of_head) {}
 
-    template <class X, class Y>
-    void turn(matrix_view<const X> x, matrix_view<Y> y, ops::rotary_pairing pairing, std::size_t rotated,
+    void turn(const any_matrix& x, const any_matrix& y, ops::rotary_pairing pairing, std::size_t rotated,
               double direction, const Real* cosines, const Real* sines) {
-        const Real* const from = floats_of_row(x, 0, loaded);
+        const Real* const from = reals_of_row(x, 0, loaded);
         Real* const to = row_target(y, 0, results);
         const std::size_t half = rotated / 2;
         if (pairing == ops::rotary_pairing::half_split) {
@@ -283,22 +328,16 @@ struct rotary_room {
     }
 };
 
-/// Names the walk that turns, for rotate_heads().
-struct rotary_walk {};
-
-/// Turns x by its angles times `direction`, on the CPU; on a GPU the function of this name in
-/// <mp/nn/ops/rotary_embedding/gpu.hpp>.
-template <class X, class Y, class Real>
-void rotate_heads(rotary_walk walk, const cpu& exec, double direction, matrix_view<const X> x,
-                  matrix_view<Y> y, const rotary_call<Real>& call) {
-    static_assert(std::same_as<Real, double> || !any_double<Y>,
-                  "mp::ops: a rotary embedding of doubles has doubles on both sides");
+/// Turns x by its angles times `direction`.
+template <class Real>
+void rotate_heads(const cpu& exec, double direction, const any_matrix& x, const any_matrix& y,
+                  const rotary_call<Real>& call) {
     if (x.rows == 0 || x.columns == 0) return;
     const ops::rotary_options& options = call.options;
     const rotary_shape shape(x.rows, x.columns, options);
     if (call.table == nullptr) {
         const ops::basic_rotary_table<Real> table(exec, shape.tokens, shape.head_dim, options);
-        return rotate_heads<X, Y, Real>(walk, exec, direction, x, y, {options, &table});
+        return rotate_heads<Real>(exec, direction, x, y, {options, &table});
     }
     const auto rotated = static_cast<std::size_t>(call.table->rotated());
     const std::size_t grain = 1 + 8192 / static_cast<std::size_t>(x.columns);
@@ -319,6 +358,7 @@ void rotate_heads(rotary_walk walk, const cpu& exec, double direction, matrix_vi
             }
         });
 }
+#endif
 
 }}  // namespace mp::detail
 
@@ -337,7 +377,13 @@ struct rotary_embedding_op {
                              call);
     }
 
-    template <executor Executor, element X, element Y>
+    using compiled_op = rotary_embedding_op;
+    template <class Real>
+    static void compute(const cpu& exec, const detail::any_operand& x, const detail::any_operand& y,
+                        const detail::rotary_call<Real>& call) {
+        rotate_heads(exec, 1.0, x, y, call);
+    }
+    template <gpu_executor Executor, element X, element Y>
     void operator()(const Executor& exec, matrix_view<const X> x, matrix_view<Y> y, const auto& call) const {
         rotate_heads(detail::rotary_walk{}, exec, 1.0, x, y, call);
     }
@@ -370,16 +416,16 @@ struct rotary_embedding_op {
 template <class Policy = autocast::by_region, executor Executor = cpu, element X, matrix_result Y>
 void rotary_embedding(const Executor& exec, matrix_view<X> x, const Y& y,
                       const rotary_options& options = {}) {
-    autocast::call<Policy>(rotary_embedding_op{}, exec, detail::input_view(x), detail::output_view(y),
-                           detail::rotary_call<detail::arithmetic_type<X>>{options, nullptr});
+    detail::call_op<Policy>(rotary_embedding_op{}, exec, detail::input_view(x), detail::output_view(y),
+                            detail::rotary_call_of<X, Y>(options));
 }
 
 /// The same with a table that has all positions, base and rotated elements of the options, on a CPU.
 template <class Policy = autocast::by_region, element X, matrix_result Y>
 void rotary_embedding(cpu exec, matrix_view<X> x, const rotary_table_of<X>& table, const Y& y,
                       const rotary_options& options = {}) {
-    autocast::call<Policy>(rotary_embedding_op{}, exec, detail::input_view(x), detail::output_view(y),
-                           detail::rotary_call<detail::arithmetic_type<X>>{options, &table});
+    detail::call_op<Policy>(rotary_embedding_op{}, exec, detail::input_view(x), detail::output_view(y),
+                            detail::rotary_call_of<X, Y>(options, &table));
 }
 
 /// Tag of rotary_embedding_backward().
@@ -396,7 +442,13 @@ struct rotary_embedding_backward_op {
                              detail::named("dx", dx), call);
     }
 
-    template <executor Executor, element DY, element DX>
+    using compiled_op = rotary_embedding_backward_op;
+    template <class Real>
+    static void compute(const cpu& exec, const detail::any_operand& dy, const detail::any_operand& dx,
+                        const detail::rotary_call<Real>& call) {
+        rotate_heads(exec, -1.0, dy, dx, call);
+    }
+    template <gpu_executor Executor, element DY, element DX>
     void operator()(const Executor& exec, matrix_view<const DY> dy, matrix_view<DX> dx,
                     const auto& call) const {
         rotate_heads(detail::rotary_walk{}, exec, -1.0, dy, dx, call);
@@ -409,18 +461,16 @@ struct rotary_embedding_backward_op {
 template <class Policy = autocast::by_region, executor Executor = cpu, element DY, matrix_result DX>
 void rotary_embedding_backward(const Executor& exec, matrix_view<DY> dy, const DX& dx,
                                const rotary_options& options = {}) {
-    autocast::call<Policy>(rotary_embedding_backward_op{}, exec, detail::input_view(dy),
-                           detail::output_view(dx),
-                           detail::rotary_call<detail::arithmetic_type<DY>>{options, nullptr});
+    detail::call_op<Policy>(rotary_embedding_backward_op{}, exec, detail::input_view(dy),
+                            detail::output_view(dx), detail::rotary_call_of<DY, DX>(options));
 }
 
 /// The same with the table of the forward pass, on a CPU.
 template <class Policy = autocast::by_region, element DY, matrix_result DX>
 void rotary_embedding_backward(cpu exec, matrix_view<DY> dy, const rotary_table_of<DY>& table, const DX& dx,
                                const rotary_options& options = {}) {
-    autocast::call<Policy>(rotary_embedding_backward_op{}, exec, detail::input_view(dy),
-                           detail::output_view(dx),
-                           detail::rotary_call<detail::arithmetic_type<DY>>{options, &table});
+    detail::call_op<Policy>(rotary_embedding_backward_op{}, exec, detail::input_view(dy),
+                            detail::output_view(dx), detail::rotary_call_of<DY, DX>(options, &table));
 }
 
 }}  // namespace mp::ops

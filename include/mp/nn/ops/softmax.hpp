@@ -3,23 +3,32 @@
 /// softmax and its logarithm over the rows of a matrix, forward and backward.
 #pragma once
 
-#include <mp/arrays/array/for_each_element.hpp>
 #include <mp/executor.hpp>
 #include <mp/matrix_view.hpp>
-#include <mp/nn/autocast/dispatch.hpp>
+#include <mp/nn/autocast/library_op.hpp>
 #include <mp/nn/ops/arguments.hpp>
 #include <mp/nn/ops/matrix_operand.hpp>
-#include <mp/nn/ops/softmax/rows.hpp>
 #include <mp/nn/ops/unary_op.hpp>
-#include <mp/numbers/rules/elementwise.hpp>
+#include <mp/numbers/rules/function_names.hpp>
 #include <mp/numbers/rules/rounded_doubles.hpp>
 
 #include <array>
 #include <cstddef>
 #include <string_view>
 
+#if MP_CORE_BODIES
+#include <mp/arrays/array/for_each_element.hpp>
+#include <mp/nn/ops/softmax/rows.hpp>
+#endif
+
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
+/// Kinds of map_rows(): functions of a row of which every result depends on the whole row, and, as
+/// slope_of<Function>, their gradients.
+struct softmax_function {};
+struct log_softmax_function {};
+
+#if MP_CORE_BODIES
 /// Room for a row of results, one of gradients and one of slopes, and what is computed from them.
 template <class Real>
 class row_and_gradient {
@@ -37,11 +46,11 @@ public:
     [[nodiscard]] std::size_t columns() const { return columns_; }
 
     /// Loads a row of both, and writes to that of dx what f writes to the numbers that it is given.
-    template <class Y, class DY, class DX, class Function>
-    void map(matrix_view<const Y> results, matrix_view<const DY> gradients, matrix_view<DX> slopes,
+    template <class Function>
+    void map(const any_matrix& results, const any_matrix& gradients, const any_matrix& slopes,
              std::ptrdiff_t row, Function f) {
-        y = floats_of_row(results, row, y_);
-        dy = floats_of_row(gradients, row, dy_);
+        y = reals_of_row(results, row, y_);
+        dy = reals_of_row(gradients, row, dy_);
         Real* const to = row_target(slopes, row, dx_);
         f(to);
         put_row(to, slopes, row);
@@ -54,30 +63,23 @@ private:
     Real* dx_;
 };
 
-/// Kinds of map_rows(): functions of a row of which every result depends on the whole row, and, as
-/// slope_of<Function>, their gradients.
-struct softmax_function {};
-struct log_softmax_function {};
-
 /// Writes the function of every row of x to y, on the CPU; on a GPU the functions of this name in
 /// <mp/nn/ops/softmax/gpu.hpp> do.
-template <class X, class Y>
-void map_rows(softmax_function, const cpu& exec, matrix_view<Y> y, matrix_view<const X> x) {
-    using real = arithmetic_type<X, Y>;
-    for_each_softmax_block<real>(exec, x.rows, x.columns,
-                                 [&](std::ptrdiff_t first, std::ptrdiff_t count, softmax_rows<real>& rows) {
+template <class Real>
+void map_rows(softmax_function, const cpu& exec, const any_matrix& y, const any_matrix& x) {
+    for_each_softmax_block<Real>(exec, x.rows, x.columns,
+                                 [&](std::ptrdiff_t first, std::ptrdiff_t count, softmax_rows<Real>& rows) {
                                      rows.load(x, first, count, y);
                                      rows.write(y, first, count, [&](std::ptrdiff_t, const auto& row) {
-                                         const auto factor = as<real>(double_divide(1.0, row.sum));
+                                         const auto factor = as<Real>(double_divide(1.0, row.sum));
                                          rows.kernels().scale(rows.columns(), row.target, row.target, factor);
                                      });
                                  });
 }
-template <class X, class Y>
-void map_rows(log_softmax_function, const cpu& exec, matrix_view<Y> y, matrix_view<const X> x) {
-    using real = arithmetic_type<X, Y>;
-    for_each_softmax_block<real>(exec, x.rows, x.columns,
-                                 [&](std::ptrdiff_t first, std::ptrdiff_t count, softmax_rows<real>& rows) {
+template <class Real>
+void map_rows(log_softmax_function, const cpu& exec, const any_matrix& y, const any_matrix& x) {
+    for_each_softmax_block<Real>(exec, x.rows, x.columns,
+                                 [&](std::ptrdiff_t first, std::ptrdiff_t count, softmax_rows<Real>& rows) {
                                      rows.load(x, first, count);
                                      for (std::ptrdiff_t r = 0; r < count; ++r) rows.find_others(r);
                                      rows.write(y, first, count, [&](std::ptrdiff_t, const auto& row) {
@@ -86,10 +88,10 @@ void map_rows(log_softmax_function, const cpu& exec, matrix_view<Y> y, matrix_vi
                                      });
                                  });
 }
-template <class Y, class DY, class DX>
-void map_rows(slope_of<softmax_function>, const cpu& exec, matrix_view<DX> dx, matrix_view<const Y> y,
-              matrix_view<const DY> dy) {
-    using room = row_and_gradient<arithmetic_type<Y, DY, DX>>;
+template <class Real>
+void map_rows(slope_of<softmax_function>, const cpu& exec, const any_matrix& dx, const any_matrix& y,
+              const any_matrix& dy) {
+    using room = row_and_gradient<Real>;
     for_each_row<room>(exec, y.rows, y.columns, [&](std::ptrdiff_t row, room& work) {
         work.map(y, dy, dx, row, [&](auto* to) {
             const double mean = work.kernels.dot(work.y, work.dy, work.columns());
@@ -97,10 +99,10 @@ void map_rows(slope_of<softmax_function>, const cpu& exec, matrix_view<DX> dx, m
         });
     });
 }
-template <class Y, class DY, class DX>
-void map_rows(slope_of<log_softmax_function>, const cpu& exec, matrix_view<DX> dx, matrix_view<const Y> y,
-              matrix_view<const DY> dy) {
-    using room = row_and_gradient<arithmetic_type<Y, DY, DX>>;
+template <class Real>
+void map_rows(slope_of<log_softmax_function>, const cpu& exec, const any_matrix& dx, const any_matrix& y,
+              const any_matrix& dy) {
+    using room = row_and_gradient<Real>;
     for_each_row<room>(exec, y.rows, y.columns, [&](std::ptrdiff_t row, room& work) {
         work.map(y, dy, dx, row, [&](auto* to) {
             const double sum = work.kernels.sum(work.dy, work.columns());
@@ -108,6 +110,7 @@ void map_rows(slope_of<log_softmax_function>, const cpu& exec, matrix_view<DX> d
         });
     });
 }
+#endif
 
 }}  // namespace mp::detail
 
@@ -139,7 +142,7 @@ struct softmax_op : detail::rowwise_op<softmax_op, detail::softmax_function> {
 /// unchanged.
 template <class Policy = autocast::by_region, executor Executor = cpu, element X, matrix_result Y>
 void softmax(const Executor& exec, matrix_view<X> x, const Y& y) {
-    autocast::call<Policy>(softmax_op{}, exec, detail::input_view(x), detail::output_view(y));
+    detail::call_op<Policy>(softmax_op{}, exec, detail::input_view(x), detail::output_view(y));
 }
 
 /// Tag of softmax_backward().
@@ -160,8 +163,8 @@ struct softmax_backward_op
 template <class Policy = autocast::by_region, executor Executor = cpu, element Y, element DY,
           matrix_result DX>
 void softmax_backward(const Executor& exec, matrix_view<Y> y, matrix_view<DY> dy, const DX& dx) {
-    autocast::call<Policy>(softmax_backward_op{}, exec, detail::input_view(y), detail::input_view(dy),
-                           detail::output_view(dx));
+    detail::call_op<Policy>(softmax_backward_op{}, exec, detail::input_view(y), detail::input_view(dy),
+                            detail::output_view(dx));
 }
 
 /// Tag of log_softmax(): exponentials and their sums, so in float.
@@ -180,7 +183,7 @@ struct log_softmax_op : detail::rowwise_op<log_softmax_op, detail::log_softmax_f
 /// larger.
 template <class Policy = autocast::by_region, executor Executor = cpu, element X, matrix_result Y>
 void log_softmax(const Executor& exec, matrix_view<X> x, const Y& y) {
-    autocast::call<Policy>(log_softmax_op{}, exec, detail::input_view(x), detail::output_view(y));
+    detail::call_op<Policy>(log_softmax_op{}, exec, detail::input_view(x), detail::output_view(y));
 }
 
 /// Tag of log_softmax_backward().
@@ -197,8 +200,8 @@ struct log_softmax_backward_op
 template <class Policy = autocast::by_region, executor Executor = cpu, element Y, element DY,
           matrix_result DX>
 void log_softmax_backward(const Executor& exec, matrix_view<Y> y, matrix_view<DY> dy, const DX& dx) {
-    autocast::call<Policy>(log_softmax_backward_op{}, exec, detail::input_view(y), detail::input_view(dy),
-                           detail::output_view(dx));
+    detail::call_op<Policy>(log_softmax_backward_op{}, exec, detail::input_view(y), detail::input_view(dy),
+                            detail::output_view(dx));
 }
 
 }}  // namespace mp::ops

@@ -6,12 +6,12 @@
 #include <mp/base/contiguous.hpp>
 #include <mp/error.hpp>
 #include <mp/executor.hpp>
-#include <mp/nn/autocast/dispatch.hpp>
+#include <mp/nn/autocast/library_op.hpp>
 #include <mp/nn/ops/arguments.hpp>
 #include <mp/nn/ops/loss_factors.hpp>
 #include <mp/nn/ops/matrix_operand.hpp>
 #include <mp/nn/ops/softmax_cross_entropy/options.hpp>
-#include <mp/nn/ops/softmax_cross_entropy/rows.hpp>
+#include <mp/nn/ops/softmax_cross_entropy/results.hpp>
 
 #include <array>
 #include <concepts>
@@ -20,6 +20,10 @@
 #include <string>
 #include <string_view>
 #include <utility>
+
+#if MP_CORE_BODIES
+#include <mp/nn/ops/softmax_cross_entropy/rows.hpp>
+#endif
 
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
@@ -30,23 +34,19 @@ void check_labels(std::string_view function, const Executor& /*exec*/, const nam
                   std::span<const Label> labels, const ops::cross_entropy_options& /*options*/ = {}) {
     check_size(function, {"labels", extent_of(labels)}, logits.extent.rows, "logits.rows");
 }
-template <class Label>
-void check_labels(std::string_view function, const cpu& /*exec*/, const named_operand& logits,
-                  std::span<const Label> labels, const ops::cross_entropy_options& options = {}) {
-    check_size(function, {"labels", extent_of(labels)}, logits.extent.rows, "logits.rows");
-    for (std::size_t i = 0; i < labels.size(); ++i) {
-        if (!counts(options, labels[i])) continue;
-        if (std::cmp_less(labels[i], 0) || std::cmp_greater_equal(labels[i], logits.extent.columns)) {
-            std::string name("labels[");
-            name.append(error_text(i)).append("]");
-            std::string expected("must be a column of logits, from 0 to ");
-            expected.append(error_text(logits.extent.columns - 1));
-            if (options.ignore_index.has_value()) {
-                expected.append(", or options.ignore_index, which is ");
-                expected.append(error_text(*options.ignore_index));
-            }
-            throw_argument(function, name, labels[i], expected);
+inline void check_labels(std::string_view function, const cpu& /*exec*/, const named_operand& logits,
+                         const any_integers& labels, const ops::cross_entropy_options& options = {}) {
+    check_size(function, {"labels", extent_of_integers(labels)}, logits.extent.rows, "logits.rows");
+    for (std::size_t i = 0; i < labels.size; ++i) {
+        const std::int64_t label = labels[i];
+        if (!counts(options, label) || (label >= 0 && label < logits.extent.columns)) continue;
+        std::string expected("must be a column of logits, from 0 to ");
+        expected.append(error_text(logits.extent.columns - 1));
+        if (options.ignore_index.has_value()) {
+            expected.append(", or options.ignore_index, which is ");
+            expected.append(error_text(*options.ignore_index));
         }
+        labels.reject(function, "labels", i, expected);
     }
 }
 
@@ -60,9 +60,9 @@ inline void check_logits(std::string_view function, const named_operand& logits)
 }
 
 /// What every pass of the cross entropy checks first.
-template <class Executor, class Label, class Factors>
+template <class Executor, class Labels, class Factors>
 void check_cross_entropy(std::string_view function, const Executor& exec, const named_operand& logits,
-                         std::span<const Label> labels, const Factors& factors,
+                         const Labels& labels, const Factors& factors,
                          const ops::cross_entropy_options& options) {
     check_executor(function, exec);
     check_logits(function, logits);
@@ -97,15 +97,6 @@ inline void check_dlogits(std::string_view function, const named_operand& dlogit
     check_separate_or_same(function, dlogits, logits);
 }
 
-/// cross_entropy() of the CPU, to memory.
-template <class Logit, class Label, class Loss, class Real, class... Gradient>
-void cross_entropy_to(cross_entropy_rows walk, const cpu& exec, matrix_view<const Logit> logits,
-                      std::span<const Label> labels, std::span<Loss> loss, const row_results<Real>& rows,
-                      const ops::loss_factors& factors, const ops::cross_entropy_options& options,
-                      matrix_view<Gradient>... dlogits) {
-    loss[0] = as<Loss>(cross_entropy(walk, exec, logits, labels, rows, factors, options, dlogits...));
-}
-
 }}  // namespace mp::detail
 
 namespace mp::ops { inline namespace MP_ISA_NAMESPACE {
@@ -120,19 +111,18 @@ struct softmax_cross_entropy_op {
     static constexpr auto category = op_category::full_precision;
     static constexpr bool computes_in_float = true;
 
-    template <class Label>
-    static void validate(cpu exec, const auto& logits, std::span<const Label> labels,
+    static void validate(const auto& exec, const auto& logits, const auto& labels,
                          const loss_factors& factors, const cross_entropy_options& options) {
         detail::check_cross_entropy("mp::ops::softmax_cross_entropy", exec, detail::named("logits", logits),
                                     labels, factors, options);
     }
 
-    template <element Logit, std::integral Label>
-    detail::arithmetic_type<Logit> operator()(cpu exec, matrix_view<const Logit> logits,
-                                              std::span<const Label> labels, const loss_factors& factors,
-                                              const cross_entropy_options& options) const {
-        return cross_entropy(detail::cross_entropy_rows{}, exec, logits, labels,
-                             detail::row_results<detail::arithmetic_type<Logit>>{}, factors, options);
+    using compiled_op = softmax_cross_entropy_op;
+    template <class Real>
+    static Real compute(const cpu& exec, const detail::any_operand& logits,
+                        const detail::any_integers& labels, const loss_factors& factors,
+                        const cross_entropy_options& options) {
+        return cross_entropy<Real>(exec, logits, labels, {}, factors, options);
     }
 };
 
@@ -158,12 +148,14 @@ template <class Policy = autocast::by_region, element Logit, detail::contiguous 
 detail::arithmetic_type<Logit> softmax_cross_entropy(cpu exec, matrix_view<Logit> logits,
                                                      const Labels& labels, const loss_factors& factors = {},
                                                      const cross_entropy_options& options = {}) {
-    return autocast::call<Policy>(softmax_cross_entropy_op{}, exec, detail::input_view(logits),
-                                  detail::input_view(labels), factors, options);
+    return detail::call_op<Policy>(softmax_cross_entropy_op{}, exec, detail::input_view(logits),
+                                   detail::integers_for<cpu>(labels), factors, options);
 }
 
 /// Tag of softmax_cross_entropy() whose losses go to memory.
 struct softmax_cross_entropy_to_memory_op {
+    using compiled_op = softmax_cross_entropy_to_memory_op;
+    static constexpr std::string_view compiled_name = "softmax_cross_entropy_to_memory";
     static constexpr std::string_view name = "softmax_cross_entropy";
     using forward_op = softmax_cross_entropy_op;
     static constexpr std::array<std::string_view, 7> argument_names = {
@@ -171,15 +163,14 @@ struct softmax_cross_entropy_to_memory_op {
     static constexpr auto category = softmax_cross_entropy_op::category;
     static constexpr bool computes_in_float = true;
 
-    template <class Label>
-    static void validate(const auto& exec, const auto& logits, std::span<const Label> labels,
-                         const auto& loss, const auto& rows, const loss_factors& factors,
+    static void validate(const auto& exec, const auto& logits, const auto& labels, const auto& loss,
+                         const auto& rows, const loss_factors& factors,
                          const cross_entropy_options& options) {
         constexpr std::string_view function = "mp::ops::softmax_cross_entropy";
         const auto input = detail::named("logits", logits);
         detail::check_cross_entropy(function, exec, input, labels, factors, options);
-        const auto losses = detail::named("row_losses", rows.losses);
-        const auto statistics = detail::named("statistics", rows.statistics);
+        const detail::named_operand losses{"row_losses", detail::losses_of(rows)};
+        const detail::named_operand statistics{"statistics", detail::statistics_of(rows)};
         detail::check_losses(function, exec, detail::named("loss", loss), losses, input);
         detail::check_row_statistics(function, statistics, input);
         detail::check_separate(function, statistics, input);
@@ -187,7 +178,15 @@ struct softmax_cross_entropy_to_memory_op {
         detail::check_separate(function, statistics, detail::named("loss", loss));
     }
 
-    template <executor Executor, element Logit, std::integral Label, element Loss>
+    template <class Real>
+    static void compute(const cpu& exec, const detail::any_operand& logits,
+                        const detail::any_integers& labels, const detail::any_operand& loss,
+                        const detail::any_row_results& rows, const loss_factors& factors,
+                        const cross_entropy_options& options) {
+        const auto mean = cross_entropy<Real>(exec, logits, labels, rows, factors, options);
+        store_elements(*loss.type, &mean, 1, loss.at(0, 0));
+    }
+    template <gpu_executor Executor, element Logit, std::integral Label, element Loss>
     void operator()(const Executor& exec, matrix_view<const Logit> logits, std::span<const Label> labels,
                     std::span<Loss> loss, const auto& rows, const loss_factors& factors,
                     const cross_entropy_options& options) const {
@@ -220,10 +219,11 @@ void softmax_cross_entropy(const Executor& exec, matrix_view<Logit> logits, cons
                            std::span<detail::arithmetic_type<Logit>> row_losses,
                            const loss_factors& factors = {}, const cross_entropy_options& options = {},
                            std::span<softmax_statistics_of<Logit>> statistics = {}) {
-    autocast::call<Policy>(softmax_cross_entropy_to_memory_op{}, exec, detail::input_view(logits),
-                           detail::input_view(labels), autocast::out(std::span(loss, 1)),
-                           detail::row_results<detail::arithmetic_type<Logit>>{row_losses, statistics},
-                           factors, options);
+    detail::call_op<Policy>(softmax_cross_entropy_to_memory_op{}, exec, detail::input_view(logits),
+                            detail::integers_for<Executor>(labels), autocast::out(std::span(loss, 1)),
+                            detail::row_results_for<Executor>(
+                                detail::row_results<detail::arithmetic_type<Logit>>{row_losses, statistics}),
+                            factors, options);
 }
 
 /// Tag of softmax_cross_entropy_backward(): exponentials, so in float. `product_operands` are loss_factors,
@@ -236,21 +236,27 @@ struct softmax_cross_entropy_backward_op {
     static constexpr auto category = op_category::full_precision;
     static constexpr bool computes_in_float = true;
 
-    template <class Label>
-    static void validate(const auto& exec, const auto& logits, std::span<const Label> labels,
-                         const auto& dlogits, const auto& factors, const cross_entropy_options& options,
-                         const auto& saved) {
+    static void validate(const auto& exec, const auto& logits, const auto& labels, const auto& dlogits,
+                         const auto& factors, const cross_entropy_options& options, const auto& saved) {
         constexpr std::string_view function = "mp::ops::softmax_cross_entropy_backward";
         const auto input = detail::named("logits", logits);
         const auto result = detail::named("dlogits", dlogits);
-        const auto statistics = detail::named("statistics", saved);
+        const detail::named_operand statistics{"statistics", detail::extent_of(saved)};
         detail::check_cross_entropy(function, exec, input, labels, factors, options);
         detail::check_dlogits(function, result, input);
         detail::check_row_statistics(function, statistics, input);
         detail::check_separate(function, result, statistics);
     }
 
-    template <executor Executor, element Logit, std::integral Label, element Gradient>
+    using compiled_op = softmax_cross_entropy_backward_op;
+    template <class Real>
+    static void compute(const cpu& exec, const detail::any_operand& logits,
+                        const detail::any_integers& labels, const detail::any_operand& dlogits,
+                        const loss_factors& factors, const cross_entropy_options& options,
+                        const detail::any_saved_statistics& statistics) {
+        cross_entropy_gradient<Real>(exec, logits, labels, dlogits, factors, options, statistics);
+    }
+    template <gpu_executor Executor, element Logit, std::integral Label, element Gradient>
     void operator()(const Executor& exec, matrix_view<const Logit> logits, std::span<const Label> labels,
                     matrix_view<Gradient> dlogits, const auto& factors, const cross_entropy_options& options,
                     const auto& statistics) const {
@@ -294,9 +300,9 @@ void softmax_cross_entropy_backward(const Executor& exec, matrix_view<Logit> log
                                     const Gradient& dlogits, const loss_factors& factors = {},
                                     const cross_entropy_options& options = {},
                                     std::span<const softmax_statistics_of<Logit>> statistics = {}) {
-    autocast::call<Policy>(softmax_cross_entropy_backward_op{}, exec, detail::input_view(logits),
-                           detail::input_view(labels), detail::output_view(dlogits), factors, options,
-                           statistics);
+    detail::call_op<Policy>(softmax_cross_entropy_backward_op{}, exec, detail::input_view(logits),
+                            detail::integers_for<Executor>(labels), detail::output_view(dlogits), factors,
+                            options, detail::saved_statistics_for<Executor>(statistics));
 }
 
 /// Tag of softmax_cross_entropy_with_gradient(), with factors as those of softmax_cross_entropy_backward_op.
@@ -308,13 +314,12 @@ struct softmax_cross_entropy_with_gradient_op {
     static constexpr auto category = softmax_cross_entropy_op::category;
     static constexpr bool computes_in_float = true;
 
-    template <class Label>
-    static void validate(const auto& exec, const auto& logits, std::span<const Label> labels,
-                         const auto& loss, const auto& rows, const auto& dlogits, const auto& factors,
+    static void validate(const auto& exec, const auto& logits, const auto& labels, const auto& loss,
+                         const auto& rows, const auto& dlogits, const auto& factors,
                          const cross_entropy_options& options) {
         constexpr std::string_view function = "mp::ops::softmax_cross_entropy_with_gradient";
         const auto input = detail::named("logits", logits);
-        const auto losses = detail::named("row_losses", rows.losses);
+        const detail::named_operand losses{"row_losses", detail::losses_of(rows)};
         const auto result = detail::named("dlogits", dlogits);
         detail::check_cross_entropy(function, exec, input, labels, factors, options);
         detail::check_losses(function, exec, detail::named("loss", loss), losses, input);
@@ -322,7 +327,16 @@ struct softmax_cross_entropy_with_gradient_op {
         detail::check_separate(function, result, losses);
     }
 
-    template <executor Executor, element Logit, std::integral Label, element Loss, element Gradient>
+    using compiled_op = softmax_cross_entropy_with_gradient_op;
+    template <class Real>
+    static void compute(const cpu& exec, const detail::any_operand& logits,
+                        const detail::any_integers& labels, const detail::any_operand& loss,
+                        const detail::any_row_results& rows, const detail::any_operand& dlogits,
+                        const loss_factors& factors, const cross_entropy_options& options) {
+        const auto mean = cross_entropy<Real>(exec, logits, labels, rows, factors, options, dlogits);
+        store_elements(*loss.type, &mean, 1, loss.at(0, 0));
+    }
+    template <gpu_executor Executor, element Logit, std::integral Label, element Loss, element Gradient>
     void operator()(const Executor& exec, matrix_view<const Logit> logits, std::span<const Label> labels,
                     std::span<Loss> loss, const auto& rows, matrix_view<Gradient> dlogits,
                     const auto& factors, const cross_entropy_options& options) const {
@@ -346,10 +360,11 @@ void softmax_cross_entropy_with_gradient(const Executor& exec, matrix_view<Logit
                                          std::span<detail::arithmetic_type<Logit>> row_losses,
                                          const Gradient& dlogits, const loss_factors& factors = {},
                                          const cross_entropy_options& options = {}) {
-    autocast::call<Policy>(softmax_cross_entropy_with_gradient_op{}, exec, detail::input_view(logits),
-                           detail::input_view(labels), autocast::out(std::span(loss, 1)),
-                           detail::row_results<detail::arithmetic_type<Logit>>{row_losses},
-                           detail::output_view(dlogits), factors, options);
+    detail::call_op<Policy>(
+        softmax_cross_entropy_with_gradient_op{}, exec, detail::input_view(logits),
+        detail::integers_for<Executor>(labels), autocast::out(std::span(loss, 1)),
+        detail::row_results_for<Executor>(detail::row_results<detail::arithmetic_type<Logit>>{row_losses}),
+        detail::output_view(dlogits), factors, options);
 }
 
 /// Overload on a CPU, which returns the loss.

@@ -11,17 +11,21 @@
 ///     struct silu_backward_op : detail::elementwise_backward_op<silu_backward_op, silu_op, detail::silu_function> { ... };
 #pragma once
 
-#include <mp/arrays/array/for_each_element.hpp>
 #include <mp/executor.hpp>
 #include <mp/matrix_view.hpp>
+#include <mp/nn/autocast/library_op.hpp>
 #include <mp/nn/ops/arguments.hpp>
-#include <mp/numbers/rules/elementwise.hpp>
+#include <mp/numbers/rules/function_names.hpp>
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <string>
 #include <string_view>
+
+#if MP_CORE_BODIES
+#include <mp/arrays/array/for_each_element.hpp>
+#endif
 
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
@@ -64,6 +68,7 @@ struct function_of_op {
 /// y = f(x).
 template <class Op>
 struct unary_op {
+    using compiled_op = Op;
     static constexpr bool computes_in_float = true;
     static constexpr std::array<std::string_view, 3> argument_names{"exec", "x", "y"};
 
@@ -75,7 +80,11 @@ struct unary_op {
 /// Each element of y from one of x.
 template <class Op, class Function>
 struct elementwise_op : unary_op<Op> {
-    template <executor Executor, ops::element X, ops::element Y>
+    template <class Real>
+    static void compute(const cpu& exec, const any_operand& x, const any_operand& y) {
+        map_operands<Function, Real>(exec, y, x);
+    }
+    template <gpu_executor Executor, ops::element X, ops::element Y>
     void operator()(const Executor& exec, matrix_view<const X> x, matrix_view<Y> y) const {
         map_elements(Function{}, exec, y, x);
     }
@@ -84,7 +93,11 @@ struct elementwise_op : unary_op<Op> {
 /// Each row of y from one of x.
 template <class Op, class Function>
 struct rowwise_op : unary_op<Op> {
-    template <executor Executor, ops::element X, ops::element Y>
+    template <class Real>
+    static void compute(const cpu& exec, const any_operand& x, const any_operand& y) {
+        map_rows<Real>(Function{}, exec, y, x);
+    }
+    template <gpu_executor Executor, ops::element X, ops::element Y>
     void operator()(const Executor& exec, matrix_view<const X> x, matrix_view<Y> y) const {
         map_rows(Function{}, exec, y, x);
     }
@@ -95,6 +108,7 @@ enum class gradient_from { argument, result };
 
 template <class Op, class Forward, gradient_from From>
 struct unary_backward_op {
+    using compiled_op = Op;
     using forward_op = Forward;
     static constexpr auto category = Forward::category;
     static constexpr bool computes_in_float = true;
@@ -110,7 +124,11 @@ struct unary_backward_op {
 /// Each element of dx from one of x (or y) and one of dy.
 template <class Op, class Forward, class Function, gradient_from From = gradient_from::argument>
 struct elementwise_backward_op : unary_backward_op<Op, Forward, From> {
-    template <executor Executor, ops::element X, ops::element DY, ops::element DX>
+    template <class Real>
+    static void compute(const cpu& exec, const any_operand& x, const any_operand& dy, const any_operand& dx) {
+        map_operands<slope_of<Function>, Real>(exec, dx, x, dy);
+    }
+    template <gpu_executor Executor, ops::element X, ops::element DY, ops::element DX>
     void operator()(const Executor& exec, matrix_view<const X> x, matrix_view<const DY> dy,
                     matrix_view<DX> dx) const {
         map_elements(slope_of<Function>{}, exec, dx, x, dy);
@@ -120,7 +138,11 @@ struct elementwise_backward_op : unary_backward_op<Op, Forward, From> {
 /// Each row of dx from one of y and one of dy.
 template <class Op, class Forward, class Function>
 struct rowwise_backward_op : unary_backward_op<Op, Forward, gradient_from::result> {
-    template <executor Executor, ops::element Y, ops::element DY, ops::element DX>
+    template <class Real>
+    static void compute(const cpu& exec, const any_operand& y, const any_operand& dy, const any_operand& dx) {
+        map_rows<Real>(slope_of<Function>{}, exec, dx, y, dy);
+    }
+    template <gpu_executor Executor, ops::element Y, ops::element DY, ops::element DX>
     void operator()(const Executor& exec, matrix_view<const Y> y, matrix_view<const DY> dy,
                     matrix_view<DX> dx) const {
         map_rows(slope_of<Function>{}, exec, dx, y, dy);

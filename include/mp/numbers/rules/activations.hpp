@@ -21,24 +21,10 @@
 #include <mp/base/bits.hpp>
 #include <mp/config.hpp>
 #include <mp/numbers/rules/exponential.hpp>
+#include <mp/numbers/rules/function_names.hpp>
 #include <mp/numbers/simd/vec.hpp>
 
 #include <cstdint>
-
-namespace mp::detail { inline namespace MP_CORE_NAMESPACE {
-
-/// x times the normal distribution function.
-struct gelu_function {};
-/// x / (1 + e^-2z) with z = sqrt(2/pi) (x + 0.044715 x^3), the approximation of Hendrycks and Gimpel,
-/// "Gaussian error linear units" (2016).
-struct gelu_tanh_function {};
-/// x / (1 + e^-x)
-struct silu_function {};
-struct tanh_function {};
-/// 1 / (1 + e^-x)
-struct sigmoid_function {};
-
-}}  // namespace mp::detail
 
 #define MP_KERNEL_FILE <mp/numbers/rules/activations.inl>
 #include <mp/numbers/simd/for_each_vec.inl>

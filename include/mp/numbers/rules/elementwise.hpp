@@ -6,36 +6,13 @@
 
 #include <mp/config.hpp>
 #include <mp/numbers/rules/activations.hpp>
+#include <mp/numbers/rules/function_names.hpp>
 #include <mp/numbers/simd/select_target.hpp>
 #include <mp/numbers/simd/vec.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
-
-namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
-
-/// Type in which functions of these elements are computed: double if one of them is double, else float.
-template <class... Elements>
-inline constexpr bool any_double_element = (std::is_same_v<std::remove_const_t<Elements>, double> || ...);
-template <class... Elements>
-using real_of = std::conditional_t<any_double_element<Elements...>, double, float>;
-
-}}  // namespace mp::detail
-
-namespace mp::detail { inline namespace MP_CORE_NAMESPACE {
-
-/// x itself, to be rounded to another format.
-struct identity_function {};
-/// max(x, 0); -0 becomes +0 and NaN stays.
-struct relu_function {};
-/// The slope of Function at x times dy; for relu and tanh also the result y serves in place of x.
-template <class Function>
-struct slope_of {};
-struct sum_function {};
-struct product_function {};
-
-}}  // namespace mp::detail
 
 #define MP_KERNEL_FILE <mp/numbers/rules/elementwise.inl>
 #include <mp/numbers/simd/for_each_vec.inl>

@@ -29,25 +29,19 @@
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Which keys of its block a query sees, and what the mask adds to their scores, which are of type Real.
-template <class Mask, class Real>
+template <class Real>
 class seen_keys {
 public:
-    seen_keys(const Mask& mask, const attention_sizes& sizes, const query_block& block, std::ptrdiff_t row)
-        : mask_(mask),
-          row_(block.first + row),
-          end_((std::min)(block.keys, sizes.keys_before(block.first + row + 1))) {
-        if constexpr (!std::is_same_v<Mask, ops::absent_t>) {
-            if (mask.rows != sizes.queries) row_ += block.head * sizes.queries;
-        }
+    /// `room` is memory for block.keys Reals of the mask, which may be absent.
+    seen_keys(const any_matrix& mask, const attention_sizes& sizes, const query_block& block,
+              std::ptrdiff_t row, Real* room)
+        : end_((std::min)(block.keys, sizes.keys_before(block.first + row + 1))) {
+        if (!mask || block.keys == 0) return;
+        const std::ptrdiff_t of_head = mask.rows != sizes.queries ? block.head * sizes.queries : 0;
+        added_ = reals_of_row(mask.block(of_head + block.first + row, 0, 1, block.keys), 0, room);
     }
 
-    [[nodiscard]] Real added(std::ptrdiff_t key) const {
-        if constexpr (std::is_same_v<Mask, ops::absent_t>) {
-            return 0;
-        } else {
-            return as<Real>(mask_(row_, key));
-        }
-    }
+    [[nodiscard]] Real added(std::ptrdiff_t key) const { return added_ == nullptr ? Real{0} : added_[key]; }
     [[nodiscard]] bool operator()(std::ptrdiff_t key) const {
         return key < end_ && bits_of(added(key)) != bits_of(minus_infinity);
     }
@@ -62,7 +56,7 @@ public:
     /// others. Says whether it sees any.
     bool mask_scores(Real* scores, std::ptrdiff_t keys) const {
         bool any = end_ > 0;
-        if constexpr (!std::is_same_v<Mask, ops::absent_t>) {
+        if (added_ != nullptr) {
             any = false;
             for (std::ptrdiff_t key = 0; key < end_; ++key) {
                 const Real addend = added(key);
@@ -78,18 +72,23 @@ public:
 private:
     static constexpr Real minus_infinity = -std::numeric_limits<Real>::infinity();
 
-    const Mask& mask_;
-    std::ptrdiff_t row_;
+    const Real* added_ = nullptr;
     std::ptrdiff_t end_;
 };
 
+/// Reals as the matrix of a product.
+template <class Real>
+[[nodiscard]] any_matrix matrix_of_reals(const Real* data, std::ptrdiff_t rows, std::ptrdiff_t columns) {
+    return matrix_of_product(row_major(data, rows, columns));
+}
+
 /// scores = scale * q k^T for a block, dense and row-major.
-template <class Q, class K, class Real>
-void multiply_scores(cpu exec, matrix_view<const Q> q, matrix_view<const K> k, const attention_sizes& sizes,
+template <class Real>
+void multiply_scores(const cpu& exec, const any_matrix& q, const any_matrix& k, const attention_sizes& sizes,
                      const query_block& block, Real* scores, gemm_workspace* workspace) {
-    multiply_matrices(exec, sizes.scale, sizes.of_queries(q, block.head, block.first, block.count),
-                      transposed(sizes.of_keys(k, block.head / sizes.group(), block.keys)), 0.0,
-                      row_major(scores, block.count, block.keys), workspace);
+    multiply_matrices<Real>(exec, sizes.scale, sizes.of_queries(q, block.head, block.first, block.count),
+                            sizes.of_keys(k, block.head / sizes.group(), block.keys).transposed(), 0.0,
+                            matrix_of_reals(scores, block.count, block.keys), workspace);
 }
 
 /// Largest score of a query and the sum of the exponentials of the distances from it, both 0 if it sees no
@@ -108,8 +107,8 @@ struct score_sums {
 };
 
 /// NaN for the scores that a query sees and 0 for the others: what becomes of a row without a meaning.
-template <class Mask, class Real>
-void spoil_scores(const seen_keys<Mask, Real>& seen, Real* scores, std::ptrdiff_t keys) {
+template <class Real>
+void spoil_scores(const seen_keys<Real>& seen, Real* scores, std::ptrdiff_t keys) {
     for (std::ptrdiff_t key = 0; key < keys; ++key) {
         scores[key] = seen(key) ? std::numeric_limits<Real>::quiet_NaN() : Real{0};
     }
@@ -118,8 +117,8 @@ void spoil_scores(const seen_keys<Mask, Real>& seen, Real* scores, std::ptrdiff_
 /// Replaces the scores of a query by the exponentials of their distances from the largest one, the mask added
 /// first; by 0 for keys that it does not see. NaN and +infinity among the scores that it sees, and -infinity
 /// alone, make them and the sum NaN.
-template <class Mask, class Real>
-score_sums<Real> exponentiate(const softmax_kernels_of<Real>& kernels, const seen_keys<Mask, Real>& seen,
+template <class Real>
+score_sums<Real> exponentiate(const softmax_kernels_of<Real>& kernels, const seen_keys<Real>& seen,
                               Real* scores, std::ptrdiff_t keys) {
     score_sums<Real> result;
     result.empty = !seen.mask_scores(scores, keys);
@@ -142,9 +141,9 @@ score_sums<Real> exponentiate(const softmax_kernels_of<Real>& kernels, const see
 }
 
 /// Replaces the scores of a query by their probabilities, with or without saved statistics.
-template <class Mask, class Real>
-void to_probabilities(const softmax_kernels_of<Real>& kernels, const seen_keys<Mask, Real>& seen,
-                      Real* scores, std::ptrdiff_t keys, const ops::basic_softmax_statistics<Real>* saved) {
+template <class Real>
+void to_probabilities(const softmax_kernels_of<Real>& kernels, const seen_keys<Real>& seen, Real* scores,
+                      std::ptrdiff_t keys, const ops::basic_softmax_statistics<Real>* saved) {
     const std::ptrdiff_t reach = seen.reach(keys);
     const auto count = static_cast<std::size_t>(reach);
     if (saved != nullptr) {
@@ -181,16 +180,18 @@ void drop(const dropout_mask& mask, std::uint64_t first, Real* values, std::ptrd
 }
 
 /// Adds scale * a b to sums.
-template <class A, class B, class Real>
-void add_product(cpu exec, double scale, matrix_view<A> a, matrix_view<B> b, Real* sums,
+template <class Real>
+void add_product(const cpu& exec, double scale, const any_matrix& a, const any_matrix& b, Real* sums,
                  gemm_workspace* workspace) {
-    multiply_matrices(exec, scale, a, b, 1.0, row_major(sums, a.rows, b.columns), workspace);
+    multiply_matrices<Real>(exec, scale, a, b, 1.0, matrix_of_reals(sums, a.rows, b.columns), workspace);
 }
 
 /// Writes dense sums to rows of a gradient, each rounded once.
-template <class Real, class Value>
-void write_rounded(std::span<Real> sums, matrix_view<Value> to) {
-    for (std::ptrdiff_t row = 0; row < to.rows; ++row) put_row(sums.data() + row * to.columns, to, row);
+template <class Real>
+void write_rounded(std::span<Real> sums, const any_matrix& to) {
+    for (std::ptrdiff_t row = 0; row < to.rows && to.columns > 0; ++row) {
+        put_row(sums.data() + row * to.columns, to, row);
+    }
 }
 
 }}  // namespace mp::detail

@@ -62,16 +62,15 @@ struct attention_heads {
     /// Heads of q that share one of k and v.
     [[nodiscard]] std::ptrdiff_t group() const { return count / key_count; }
     /// The rows [first, first + length) of a head in a matrix like q (or y).
-    template <class Value>
-    [[nodiscard]] matrix_view<Value> of_queries(matrix_view<Value> like_q, std::ptrdiff_t head,
-                                                std::ptrdiff_t first, std::ptrdiff_t length) const {
+    template <class Matrix>
+    [[nodiscard]] Matrix of_queries(const Matrix& like_q, std::ptrdiff_t head, std::ptrdiff_t first,
+                                    std::ptrdiff_t length) const {
         const std::ptrdiff_t width = like_q.columns / per_row;
         return like_q.block(head / per_row * queries + first, head % per_row * width, length, width);
     }
     /// The first `length` rows of a head in a matrix like k (or v).
-    template <class Value>
-    [[nodiscard]] matrix_view<Value> of_keys(matrix_view<Value> like_k, std::ptrdiff_t key_head,
-                                             std::ptrdiff_t length) const {
+    template <class Matrix>
+    [[nodiscard]] Matrix of_keys(const Matrix& like_k, std::ptrdiff_t key_head, std::ptrdiff_t length) const {
         const std::ptrdiff_t width = like_k.columns / keys_per_row;
         return like_k.block(key_head / keys_per_row * keys, key_head % keys_per_row * width, length, width);
     }
@@ -87,14 +86,18 @@ struct attention_sizes : attention_heads {
     template <class Q, class K, class V>
     attention_sizes(matrix_view<Q> q, matrix_view<K> k, matrix_view<V> v,
                     const ops::attention_options& options)
-        : attention_heads(attention_heads::of(extent_of(q), extent_of(k), extent_of(v), options)),
-          scale(as<double>(
-              options.scale
-                  ? as<arithmetic_type<Q, K, V>>(*options.scale)
-                  : as<arithmetic_type<Q, K, V>>(double_divide(
-                        1.0, double_sqrt(static_cast<double>((std::max<std::ptrdiff_t>)(head_dim, 1))))))),
+        : attention_sizes(extent_of(q), extent_of(k), extent_of(v), options, any_double<Q, K, V>) {}
+    attention_sizes(const view_extent& q, const view_extent& k, const view_extent& v,
+                    const ops::attention_options& options, bool of_doubles)
+        : attention_heads(attention_heads::of(q, k, v, options)),
+          scale(options.scale
+                    ? *options.scale
+                    : double_divide(
+                          1.0, double_sqrt(static_cast<double>((std::max<std::ptrdiff_t>)(head_dim, 1))))),
           causal(options.causal),
-          earlier_keys(options.alignment == ops::causal_alignment::last_key ? keys - queries : 0) {}
+          earlier_keys(options.alignment == ops::causal_alignment::last_key ? keys - queries : 0) {
+        if (!of_doubles) scale = as<double>(as<float>(scale));
+    }
 
     /// Keys that the first `end` queries can see.
     [[nodiscard]] std::ptrdiff_t keys_before(std::ptrdiff_t end) const {
@@ -182,7 +185,7 @@ void check_attention(std::string_view function, const Executor& exec, const name
                     "options.key_heads * q.columns / options.heads");
     }
     check_shape(function, v, k.extent.rows, "k.rows", v.extent.columns, "v.columns");
-    if constexpr (!std::is_same_v<Mask, ops::absent_t>) {
+    if (is_present(mask)) {
         const named_operand added = named("mask", mask);
         const std::ptrdiff_t all = heads.count * heads.queries;
         check_operand(function, added);

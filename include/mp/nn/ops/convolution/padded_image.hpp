@@ -4,16 +4,19 @@
 /// a convolution on the CPU are packed from.
 #pragma once
 
+#include <mp/arrays/array/element_type.hpp>
+#include <mp/arrays/array/for_each_element.hpp>
 #include <mp/arrays/array/staging_buffer.hpp>
+#include <mp/base/bits.hpp>
 #include <mp/executor.hpp>
 #include <mp/linalg/gemm/indexed_operand.hpp>
+#include <mp/linalg/gemm/operand_kernels.hpp>
 #include <mp/nn/ops/convolution/patches.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <type_traits>
 
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
@@ -47,12 +50,11 @@ public:
 
     [[nodiscard]] std::ptrdiff_t images() const { return images_; }
 
-    /// Copies a group of channels of the image in this place, whose cells are `step` elements apart. What lies around
+    /// Copies a group of channels, from element `first` of a row of x on, to the image in this place. What lies around
     /// them stays zero.
-    template <class Value>
-    void fill(const Value* from, std::ptrdiff_t step, std::ptrdiff_t place = 0) const {
-        if (element_ == panel_element::float32) return fill_as<float>(from, step, place);
-        fill_as<std::uint16_t>(from, step, place);
+    void fill(const any_matrix& x, std::ptrdiff_t row, std::ptrdiff_t first, std::ptrdiff_t place = 0) const {
+        if (element_ == panel_element::float32) return fill_as<float>(x, row, first, place);
+        fill_as<std::uint16_t>(x, row, first, place);
     }
 
     /// As B, whose steps of k are the cells of a patch and whose columns the positions, image after image; as A, the
@@ -83,50 +85,55 @@ private:
         return cell % g_.stride.width * part_ + cell / g_.stride.width;
     }
 
-    template <class Element, class Value>
-    void fill_as(const Value* cells, std::ptrdiff_t step, std::ptrdiff_t number) const {
+    template <class Element>
+    void fill_as(const any_matrix& x, std::ptrdiff_t row, std::ptrdiff_t first, std::ptrdiff_t number) const {
+        constexpr auto most = static_cast<std::ptrdiff_t>(run_block);
         auto* const to = reinterpret_cast<Element*>(memory_.data()) + number * image();
+        // Lines without padding follow each other.
+        const std::ptrdiff_t together = g_.stride.width == 1 && line() == g_.width ? g_.height : 1;
         for (std::ptrdiff_t channel = 0; channel < g_.channels / g_.groups; ++channel) {
-            for (std::ptrdiff_t y = 0; y < g_.height; ++y) {
-                Element* const row = to + (channel * lines_ + g_.padding.height + y) * line();
-                const Value* const from = cells + (channel * g_.height + y) * g_.width * step;
-                if (g_.stride.width == 1 && step == 1) {
-                    copy_line(from, row + g_.padding.width, g_.width);
-                } else {
-                    for (std::ptrdiff_t x = 0; x < g_.width; ++x) {
-                        row[place(g_.padding.width + x)] = element_of<Element>(from[x * step]);
+            for (std::ptrdiff_t y = 0; y < g_.height; y += together) {
+                Element* const cells = to + (channel * lines_ + g_.padding.height + y) * line();
+                const std::ptrdiff_t from = first + (channel * g_.height + y) * g_.width;
+                if (g_.stride.width == 1) {
+                    read_cells(x, row, from, together * g_.width, cells + g_.padding.width);
+                    continue;
+                }
+                for (std::ptrdiff_t begin = 0; begin < g_.width; begin += most) {
+                    Element room[run_block];
+                    const std::ptrdiff_t count = (std::min)(most, g_.width - begin);
+                    read_cells(x, row, from + begin, count, room);
+                    for (std::ptrdiff_t i = 0; i < (std::min)(g_.stride.width, count); ++i) {
+                        Element* next = cells + place(g_.padding.width + begin + i);
+                        for (std::ptrdiff_t j = i; j < count; j += g_.stride.width) *next++ = room[j];
                     }
                 }
             }
         }
     }
-    template <class Element, class Value>
-    static void copy_line(const Value* from, Element* to, std::ptrdiff_t count) {
-        if constexpr (std::is_same_v<Value, Element> ||
-                      (is_panel_code<Value> && !std::is_same_v<Element, float>)) {
-            std::memcpy(to, from, static_cast<std::size_t>(count) * sizeof(Element));
-        } else if constexpr (std::is_same_v<Element, float>) {
-            widen_operands(from, to, count);
-        } else {
-            for (std::ptrdiff_t i = 0; i < count; ++i) to[i] = element_of<Element>(from[i]);
-        }
-    }
-    /// Whether its codes are those of panels. (Another format of 16 bits is converted to what holds it.)
-    template <class Value>
-    static constexpr bool is_panel_code = [] {
-        if constexpr (reduced<Value>) return holds_bfloat16<Value> || is_binary16<typename Value::format>;
-        return false;
-    }();
 
-    /// A number as the kernels read it: a float, or the code of a half or of a bfloat16 that holds it.
-    template <class Element, class Value>
-    static Element element_of(Value x) {
-        if constexpr (std::is_same_v<Element, float>) {
-            return static_cast<float>(x);
-        } else if constexpr (is_panel_code<Value>) {
-            return bit_cast<std::uint16_t>(x);
-        } else {
-            return static_cast<std::uint16_t>(bit_cast<std::uint32_t>(static_cast<float>(x)) >> 16);
+    /// Reads elements of a row as floats.
+    static void read_cells(const any_matrix& x, std::ptrdiff_t row, std::ptrdiff_t first,
+                           std::ptrdiff_t count, float* to) {
+        load_elements(*x.type, x.at(row, first), x.column_stride(), static_cast<std::size_t>(count), to);
+    }
+    /// Reads elements of a row as codes of a half, or of a bfloat16 that holds them.
+    static void read_cells(const any_matrix& x, std::ptrdiff_t row, std::ptrdiff_t first,
+                           std::ptrdiff_t count, std::uint16_t* to) {
+        const operand_facts& facts = x.type->factor->facts;
+        if (facts.holds_bfloat16 || facts.panel == panel_element::binary16) {
+            copy_strided(sizeof *to, x.at(row, first), x.column_stride(), reinterpret_cast<std::byte*>(to), 1,
+                         count);
+            return;
+        }
+        constexpr auto most = static_cast<std::ptrdiff_t>(run_block);
+        for (std::ptrdiff_t begin = 0; begin < count; begin += most) {
+            float floats[run_block];
+            const std::ptrdiff_t length = (std::min)(most, count - begin);
+            read_cells(x, row, first + begin, length, floats);
+            for (std::ptrdiff_t i = 0; i < length; ++i) {
+                to[begin + i] = static_cast<std::uint16_t>(bit_cast<std::uint32_t>(floats[i]) >> 16);
+            }
         }
     }
 

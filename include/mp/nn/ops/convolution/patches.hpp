@@ -5,13 +5,16 @@
 #pragma once
 
 #include <mp/arrays/array/parallel.hpp>
+#include <mp/config.hpp>
 #include <mp/error.hpp>
 
 #include <algorithm>
 #include <cstddef>
+#include <cstring>
 #include <limits>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 namespace mp::ops {
 
@@ -138,21 +141,58 @@ void for_each_patch_row(const ops::conv2d_geometry& g, std::ptrdiff_t channels, 
     }
 }
 
+}  // namespace mp::detail
+
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
+
+/// Calls f(std::integral_constant<std::size_t, size>) for the size of an element: 1, 2, 4 or 8 bytes.
+template <class Function>
+void with_element_size(std::size_t size, Function f) {
+    switch (size) {
+        case 1:
+            return f(std::integral_constant<std::size_t, 1>{});
+        case 2:
+            return f(std::integral_constant<std::size_t, 2>{});
+        case 4:
+            return f(std::integral_constant<std::size_t, 4>{});
+        default:
+            return f(std::integral_constant<std::size_t, 8>{});
+    }
+}
+
+/// Copies `count` elements of `size` bytes that lie from_step elements apart to places that are to_step apart.
+inline void copy_strided(std::size_t size, const std::byte* from, std::ptrdiff_t from_step, std::byte* to,
+                         std::ptrdiff_t to_step, std::ptrdiff_t count) {
+    if (count <= 0) return;
+    if (from_step == 1 && to_step == 1) {
+        std::memcpy(to, from, static_cast<std::size_t>(count) * size);
+        return;
+    }
+    with_element_size(size, [&]<std::size_t Size>(std::integral_constant<std::size_t, Size>) {
+        constexpr auto bytes = static_cast<std::ptrdiff_t>(Size);
+        for (std::ptrdiff_t i = 0; i < count; ++i) {
+            std::memcpy(to + i * to_step * bytes, from + i * from_step * bytes, Size);
+        }
+    });
+}
+
 /// Writes the patches of a group of channels, im2col: element (cell of the kernel, output position) of a
 /// row-major matrix is the cell that the kernel reads there, and zero in the padding. `image` points to the
-/// first of the g.channels / g.groups channels. Nothing is converted.
-template <class Value>
-void unfold_image(const ops::conv2d_geometry& g, const Value* image, Value* patches) {
+/// first of the g.channels / g.groups channels, whose elements have `size` bytes. Nothing is converted.
+inline void unfold_image(const ops::conv2d_geometry& g, std::size_t size, const std::byte* image,
+                         std::byte* patches) {
     const std::ptrdiff_t width = g.output_size().width;
-    for_each_patch_row(g, g.channels / g.groups,
-                       [&](std::ptrdiff_t line, index_range inside, std::ptrdiff_t cell) {
-                           Value* to = patches + line;
-                           std::fill(to, to + inside.begin, Value{});
-                           for (std::ptrdiff_t i = inside.begin; i < inside.end; ++i) {
-                               to[i] = image[cell + i * g.stride.width];
-                           }
-                           std::fill(to + inside.end, to + width, Value{});
-                       });
+    const auto bytes = static_cast<std::ptrdiff_t>(size);
+    for_each_patch_row(
+        g, g.channels / g.groups, [&](std::ptrdiff_t line, index_range inside, std::ptrdiff_t cell) {
+            std::byte* const to = patches + line * bytes;
+            std::memset(to, 0, static_cast<std::size_t>(inside.begin * bytes));
+            if (inside.begin < inside.end) {
+                copy_strided(size, image + (cell + inside.begin * g.stride.width) * bytes, g.stride.width,
+                             to + inside.begin * bytes, 1, inside.end - inside.begin);
+            }
+            std::memset(to + inside.end * bytes, 0, static_cast<std::size_t>((width - inside.end) * bytes));
+        });
 }
 
 /// The transpose of unfold_image(), col2im: adds every element of the matrix of patches to the cell that it
@@ -168,7 +208,7 @@ void fold_patches(const ops::conv2d_geometry& g, const Real* patches, Real* imag
                        });
 }
 
-}  // namespace mp::detail
+}}  // namespace mp::detail
 
 namespace mp::ops {
 

@@ -119,30 +119,28 @@ public:
     /// Reads rows and computes the sum of the exponentials of the distances from the largest element of each,
     /// which are written to where results of y go if there is a y. A row with NaN or +infinity, or of
     /// -infinity alone, has no meaning.
-    template <class X, class... Y>
-    void load(matrix_view<const X> x, std::ptrdiff_t first, std::ptrdiff_t count, matrix_view<Y>... y) {
+    void load(const any_matrix& x, std::ptrdiff_t first, std::ptrdiff_t count, const any_matrix& y = {}) {
         for (std::ptrdiff_t r = 0; r < count; ++r) {
             read(x, first, r);
-            sum_exponentials(first, r, y...);
+            sum_exponentials(first, r, y);
         }
     }
     /// The first half of load(), for row r of the block alone: its elements and the largest of them.
-    template <class X>
-    void read(matrix_view<const X> x, std::ptrdiff_t first, std::ptrdiff_t r) {
+    void read(const any_matrix& x, std::ptrdiff_t first, std::ptrdiff_t r) {
         const auto i = static_cast<std::size_t>(r);
         row_sum& row = rows_[i];
-        row.values = floats_of_row(x, first + r, input_ + i * columns_);
+        row.values = reals_of_row(x, first + r, input_ + i * columns_);
         const auto largest = kernels_.maximum(row.values, columns_);
         row.has_meaning = !largest.is_bad && !isinf(largest.value);
         row.largest = largest.value;
     }
     /// The same with saved statistics, also in place of sum_exponentials() and find_others().
-    template <class X, class Saved>
-    void read(matrix_view<const X> x, std::ptrdiff_t first, std::ptrdiff_t r,
+    template <class Saved>
+    void read(const any_matrix& x, std::ptrdiff_t first, std::ptrdiff_t r,
               const ops::basic_softmax_statistics<Saved>& saved) {
         const auto i = static_cast<std::size_t>(r);
         row_sum& row = rows_[i];
-        row.values = floats_of_row(x, first + r, input_ + i * columns_);
+        row.values = reals_of_row(x, first + r, input_ + i * columns_);
         row.has_meaning = isfinite(saved.max) && isfinite(saved.others);
         row.largest = as<Real>(saved.max);
         row.others = as<double>(saved.others);
@@ -150,12 +148,10 @@ public:
     }
     /// The second half. Where y is x, the elements are gone then. A sum alone has other last bits than one whose
     /// terms are written.
-    template <class... Y>
-    void sum_exponentials(std::ptrdiff_t first, std::ptrdiff_t r, matrix_view<Y>... y) {
+    void sum_exponentials(std::ptrdiff_t first, std::ptrdiff_t r, const any_matrix& y) {
         const auto i = static_cast<std::size_t>(r);
         row_sum& row = rows_[i];
-        row.target = nullptr;
-        ((row.target = row_target(y, first + r, output_ + i * columns_)), ...);
+        row.target = y ? row_target(y, first + r, output_ + i * columns_) : nullptr;
         row.sum = row.has_meaning ? kernels_.exponentials(row.values, columns_, row.largest, row.target)
                                   : std::numeric_limits<double>::quiet_NaN();
     }
@@ -177,12 +173,12 @@ public:
     }
     /// Calls f(r, row) for the rows that were loaded and have a meaning, and rounds what it has written to
     /// row.target to the format of y; writes NaN for the others.
-    template <class Y, class Function>
-    void write(matrix_view<Y> y, std::ptrdiff_t first, std::ptrdiff_t count, Function f) {
+    template <class Function>
+    void write(const any_matrix& y, std::ptrdiff_t first, std::ptrdiff_t count, Function f) {
         for (std::ptrdiff_t r = 0; r < count; ++r) write_row(y, first, r, f);
     }
-    template <class Y, class Function>
-    void write_row(matrix_view<Y> y, std::ptrdiff_t first, std::ptrdiff_t r, Function f) {
+    template <class Function>
+    void write_row(const any_matrix& y, std::ptrdiff_t first, std::ptrdiff_t r, Function f) {
         const auto i = static_cast<std::size_t>(r);
         row_sum& row = rows_[i];
         if (!row.has_meaning) return fill_row(y, first, r, std::numeric_limits<Real>::quiet_NaN());
@@ -191,8 +187,7 @@ public:
         put_row(row.target, y, first + r);
     }
     /// Writes one value to all of a row.
-    template <class Y>
-    void fill_row(matrix_view<Y> y, std::ptrdiff_t first, std::ptrdiff_t r, Real value) {
+    void fill_row(const any_matrix& y, std::ptrdiff_t first, std::ptrdiff_t r, Real value) {
         Real* const to = row_target(y, first + r, output_ + static_cast<std::size_t>(r) * columns_);
         std::fill(to, to + columns_, value);
         put_row(to, y, first + r);

@@ -5,6 +5,7 @@
 
 #include <mp/config.hpp>
 #include <mp/error.hpp>
+#include <mp/nn/ops/arguments.hpp>
 #include <mp/numbers/format/classification.hpp>
 #include <mp/numbers/format/float_arithmetic.hpp>
 
@@ -53,11 +54,10 @@ template <class Label>
 bool counts(const ops::cross_entropy_options& options, Label label) {
     return !options.ignore_index.has_value() || !std::cmp_equal(label, *options.ignore_index);
 }
-template <class Label>
-std::size_t counted_rows(const ops::cross_entropy_options& options, std::span<const Label> labels) {
+inline std::size_t counted_rows(const ops::cross_entropy_options& options, const any_integers& labels) {
     std::size_t count = 0;
-    for (const Label label : labels) {
-        if (counts(options, label)) ++count;
+    for (std::size_t i = 0; i < labels.size; ++i) {
+        if (counts(options, labels[i])) ++count;
     }
     return count;
 }

@@ -7,6 +7,7 @@
 #include <mp/executor.hpp>
 #include <mp/matrix_view.hpp>
 #include <mp/nn/ops/linear.hpp>
+#include <mp/nn/ops/linear/kernels.hpp>
 #include <mp/nn/ops/linear_with_preactivation.hpp>
 #include <mp/nn/ops/reductions.hpp>
 #include <mp/train/training/float8_scaling.hpp>

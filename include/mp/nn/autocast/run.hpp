@@ -1,0 +1,440 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// The dispatcher for ops of the library on a CPU: one function for all of them, whatever the types of their operands. In
+/// the compiled part of the library, where there is one.
+#pragma once
+
+#include <mp/arrays/array/for_each_element.hpp>
+#include <mp/arrays/array/staging_buffer.hpp>
+#include <mp/base/write_watch.hpp>
+#include <mp/error.hpp>
+#include <mp/executor.hpp>
+#include <mp/nn/autocast/cast_cache.hpp>
+#include <mp/nn/autocast/cast_observer.hpp>
+#include <mp/nn/autocast/category.hpp>
+#include <mp/nn/autocast/decision.hpp>
+#include <mp/nn/autocast/observer.hpp>
+#include <mp/nn/autocast/op_record.hpp>
+#include <mp/nn/autocast/operand_record.hpp>
+#include <mp/nn/autocast/region.hpp>
+#include <mp/numbers/rules/elementwise.hpp>
+#include <mp/numbers/simd/floating_point_modes.hpp>
+#include <mp/workspace.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <utility>
+
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
+
+/// A dense view of `type` in `memory`, with the order of elements of `like`.
+inline any_operand dense_operand(const any_operand& like, const element_type& type, const void* memory) {
+    any_operand result = like;
+    result.address = reinterpret_cast<std::uintptr_t>(memory);
+    result.element_size = static_cast<std::ptrdiff_t>(type.size);
+    result.leading_dimension = like.vector_length();
+    result.type = &type;
+    return result;
+}
+
+inline std::size_t checked_size(const any_operand& view) {
+    check_view("mp::autocast::call", view.is_vector ? "range" : "matrix", view);
+    return static_cast<std::size_t>(view.rows) * static_cast<std::size_t>(view.columns);
+}
+
+/// Elements in the order of the view's memory, as the Reals that observers read.
+template <class Real>
+staging_buffer<Real> observed_elements(const any_matrix& view) {
+    staging_buffer<Real> copy(static_cast<std::size_t>(view.rows * view.columns));
+    const std::ptrdiff_t length = view.vector_length();
+    for (std::ptrdiff_t vector = 0; vector < view.vector_count() && length > 0; ++vector) {
+        load_elements(*view.type, element_of_vector(view, view.row_major, vector, 0), 1,
+                      static_cast<std::size_t>(length), copy.data() + vector * length);
+    }
+    return copy;
+}
+/// Calls f with the elements, as floats, or as doubles where they are.
+template <class Function>
+void with_observed_elements(const any_matrix& view, Function f) {
+    if (view.type->is_double) {
+        f(observed_elements<double>(view).elements());
+    } else {
+        f(observed_elements<float>(view).elements());
+    }
+}
+
+inline autocast::cast_target cast_target_of(const number_facts& type) {
+    return {type.name, type.size, type.largest, type.smallest_normal, type.overflow};
+}
+
+/// Reports an array that the op reads without a cast.
+inline void report_read(const region_observer* observer, std::size_t index, const any_operand& view) {
+    if (observer == nullptr || !observer->records()) return;
+    with_observed_elements(view, [&](auto values) {
+        if (is_eligible(*view.type)) {
+            observer->read(index, cast_target_of(*view.type), observed_elements<float>(view).elements());
+        } else {
+            observer->look_at(index, values, autocast::value_origin::argument);
+        }
+    });
+}
+
+/// Searches a result for the first value that is not finite.
+inline void look_at_result(const region_observer* observer, std::size_t index, const any_operand& view) {
+    if (observer == nullptr || !observer->scans()) return;
+    with_observed_elements(
+        view, [&](auto values) { observer->look_at(index, values, autocast::value_origin::kernel); });
+}
+
+/// Reports a cast of `from` to `to`, through the format of the quantiser unless that is null.
+inline void report_cast(const region_observer* observer, std::size_t index,
+                        autocast::cast_direction direction, const any_operand& from, const any_operand& to,
+                        const quantiser* by) {
+    if (observer == nullptr || !observer->records()) return;
+    const staging_buffer<float> before = observed_elements<float>(from);
+    const staging_buffer<float> after = observed_elements<float>(to);
+    autocast::cast_target target = cast_target_of(by == nullptr ? *to.type : by->format);
+    // The limits of a quantiser's format are those of numbers scaled by their largest.
+    if (by != nullptr) target = target.scaled(power_of_two<double>(by->scale_exponent(before.elements())));
+    observer->cast(index, direction, from.type->name, from.type->size, target, before.elements(),
+                   after.elements(), by != nullptr);
+}
+
+/// Calls cast() while the observer measures.
+template <class Cast>
+void watched(const region_observer* observer, std::size_t index, autocast::cast_direction direction,
+             std::size_t elements, Cast cast) {
+    if (observer == nullptr) return cast();
+    const region_observer::watched_cast watch(*observer, index, direction, elements);
+    cast();
+}
+
+/// Memory that outlives the call, for casts that are kept.
+inline std::shared_ptr<std::byte> allocate_kept_bytes(std::size_t bytes) {
+    // Units aligned for every element type.
+    using unit = std::max_align_t;
+    std::shared_ptr<unit[]> memory =
+        std::make_shared_for_overwrite<unit[]>((bytes + sizeof(unit) - 1) / sizeof(unit));
+    return {memory, reinterpret_cast<std::byte*>(memory.get())};
+}
+
+/// One argument of a call between the caller and the kernel.
+class staged_operand {
+public:
+    /// Prepares what the kernel reads and writes in place of the argument: returns it.
+    any_operand begin(const op_record& op, const cpu& exec, const cast_types& types,
+                      const region_observer* observer, std::size_t index, const any_operand& argument) {
+        switch (argument.role) {
+            case operand_role::parameter:
+                return argument;
+            case operand_role::input:
+                if (argument.type == nullptr) return argument;
+                return begin_input(exec, types, observer, index, argument);
+            case operand_role::uncast:
+                report_read(observer, index, argument);
+                return argument;
+            case operand_role::output:
+            case operand_role::in_out:
+                return begin_output(exec, types, observer, index, argument);
+            case operand_role::sum:
+                break;
+        }
+        if ((op.sums >> index & 1) != 0) return argument;
+        return begin_sum(op, exec, argument);
+    }
+
+    /// Writes back what the kernel has computed.
+    void finish(const cpu& exec, const region_observer* observer, std::size_t index,
+                const any_operand& argument, const any_operand& passed) const {
+        if (!argument.is_output()) return;
+        if (passed.address == argument.address) return look_at_result(observer, index, argument);
+        constexpr auto direction = autocast::cast_direction::output;
+        const bool adds = argument.role == operand_role::sum && argument.adds;
+        const auto size = static_cast<std::size_t>(argument.rows * argument.columns);
+        if (adds && (argument.type->is_double || passed.type->is_double)) {
+            map_operands<sum_function, double>(exec, argument, argument, passed);
+        } else if (adds) {
+            map_operands<sum_function, float>(exec, argument, argument, passed);
+        } else {
+            watched(observer, index, direction, size, [&] { copy_elements(exec, passed, argument); });
+        }
+        if (argument.role == operand_role::sum) return look_at_result(observer, index, argument);
+        report_cast(observer, index, direction, passed, argument, nullptr);
+    }
+
+private:
+    any_operand begin_output(const cpu& exec, const cast_types& types, const region_observer* observer,
+                             std::size_t index, const any_operand& argument) {
+        const element_type* const result = types.output;
+        // The kernel rounds once when it writes, from float, so that casts to float need no copy.
+        if (result == nullptr || !result->is_reduced || !is_eligible(*argument.type) ||
+            is_same_type(*result, *argument.type)) {
+            if (argument.role == operand_role::in_out) report_read(observer, index, argument);
+            return argument;
+        }
+        const any_operand staged = take(exec, argument, *result);
+        if (argument.role == operand_role::in_out) {
+            watched(observer, index, autocast::cast_direction::input, checked_size(argument),
+                    [&] { copy_elements(exec, argument, staged); });
+            report_cast(observer, index, autocast::cast_direction::input, argument, staged, nullptr);
+        }
+        return staged;
+    }
+
+    /// The kernel writes the terms of a sum as floats (as doubles for a sum of doubles).
+    any_operand begin_sum(const op_record& op, const cpu& exec, const any_operand& argument) {
+        any_operand result = argument;
+        const element_type& type = is_eligible(*argument.type) ? *op.types.float32 : *argument.type;
+        if (argument.adds || !is_same_type(type, *argument.type)) result = take(exec, argument, type);
+        result.role = operand_role::output;
+        return result;
+    }
+
+    any_operand begin_input(const cpu& exec, const cast_types& types, const region_observer* observer,
+                            std::size_t index, const any_operand& argument) {
+        const quantiser* const by = types.quantisers == nullptr ? nullptr : types.quantisers[index];
+        const element_type* const target = types.target;
+        if (target == nullptr || !is_eligible(*argument.type) ||
+            (by == nullptr && (!target->is_reduced || is_same_type(*target, *argument.type)))) {
+            report_read(observer, index, argument);
+            return argument;
+        }
+        autocast::cast_cache* const cache =
+            argument.version == nullptr || observer == nullptr ? nullptr : observer->cache();
+        if (cache != nullptr) return begin_kept(*cache, exec, *target, by, *observer, index, argument);
+        const any_operand staged = take(exec, argument, *target);
+        cast(exec, observer, index, argument, staged, by);
+        return staged;
+    }
+
+    any_operand begin_kept(autocast::cast_cache& cache, const cpu& exec, const element_type& target,
+                           const quantiser* by, const region_observer& observer, std::size_t index,
+                           const any_operand& argument) {
+        const std::size_t size = checked_size(argument);
+        const std::size_t bytes = size * target.size;
+        const number_facts& rounded = by == nullptr ? static_cast<const number_facts&>(target) : by->format;
+        // Read before the buffer is: what changes later is not mistaken for what was cast.
+        const std::uint64_t count = argument.version->count();
+        const autocast::cast_cache::key key{
+            reinterpret_cast<const void*>(argument.address),  // NOLINT(performance-no-int-to-ptr)
+            size,
+            argument.is_vector
+                ? std::array<std::ptrdiff_t, 4>{argument.columns}
+                : std::array<std::ptrdiff_t, 4>{argument.rows, argument.columns, argument.leading_dimension,
+                                                static_cast<std::ptrdiff_t>(
+                                                    argument.row_major ? storage_order::row_major
+                                                                       : storage_order::column_major)},
+            argument.type->name,
+            rounded.name,
+            target.name,
+            nullptr};
+        std::shared_ptr<void> outdated;
+        kept_ = cache.find(key, *argument.version, count, &outdated);
+        if (kept_ != nullptr) {
+            const any_operand result = dense_operand(argument, target, kept_.get());
+            if (cache.compares()) require_current(exec, argument, result, by, bytes);
+            if (observer.records()) observer.reused(index, key.from, key.to, by != nullptr);
+            return result;
+        }
+        std::shared_ptr<std::byte> made = std::static_pointer_cast<std::byte>(outdated);
+        if (made == nullptr) made = allocate_kept_bytes(bytes);
+        const any_operand result = dense_operand(argument, target, made.get());
+        cast(exec, &observer, index, argument, result, by);
+        kept_ = made;
+        cache.keep(key, *argument.version, count, kept_, bytes);
+        return result;
+    }
+
+    /// Throws where a kept cast is not that of the buffer as it is now.
+    static void require_current(const cpu& exec, const any_operand& argument, const any_operand& kept,
+                                const quantiser* by, std::size_t bytes) {
+        const staging_buffer<std::byte> again(bytes);
+        cast_elements(exec, argument, dense_operand(argument, *kept.type, again.data()), by);
+        if (std::memcmp(again.data(), kept.at(0, 0), bytes) == 0) return;
+        throw_joined<state_error>(
+            {"mp::autocast: an array of ", error_text(argument.rows * argument.columns), " elements of type ",
+             argument.type->name,
+             " that was passed as cached() has been written since it was cast, and changed() of its "
+             "buffer_version was not called (weights_changed() of an mp::parameter_store calls it)"});
+    }
+
+    any_operand take(const cpu& exec, const any_operand& argument, const element_type& type) {
+        buffer_ = staging_buffer<std::byte>(exec, checked_size(argument) * type.size);
+        return dense_operand(argument, type, buffer_.data());
+    }
+
+    static void cast(const cpu& exec, const region_observer* observer, std::size_t index,
+                     const any_operand& argument, const any_operand& to, const quantiser* by) {
+        watched(observer, index, autocast::cast_direction::input,
+                static_cast<std::size_t>(argument.rows * argument.columns),
+                [&] { cast_elements(exec, argument, to, by); });
+        report_cast(observer, index, autocast::cast_direction::input, argument, to, by);
+    }
+
+    static void cast_elements(const cpu& exec, const any_operand& from, const any_operand& to,
+                              const quantiser* by) {
+        if (by == nullptr) return copy_elements(exec, from, to);
+        const auto size = static_cast<std::size_t>(from.rows * from.columns);
+        if (!from.type->is_reduced && from.is_contiguous()) {
+            const auto* const floats = reinterpret_cast<const float*>(from.at(0, 0));
+            return by->quantise(exec, {floats, size}, to.at(0, 0));
+        }
+        const workspace::frame frame(exec.workspace);
+        const staging_buffer<float> values(exec, size);
+        const std::ptrdiff_t length = from.vector_length();
+        for (std::ptrdiff_t vector = 0; vector < from.vector_count() && length > 0; ++vector) {
+            load_elements(*from.type, element_of_vector(from, from.row_major, vector, 0), 1,
+                          static_cast<std::size_t>(length), values.data() + vector * length);
+        }
+        by->quantise(exec, values.elements(), to.at(0, 0));
+    }
+
+    staging_buffer<std::byte> buffer_;
+    std::shared_ptr<const void> kept_;
+};
+
+/// Rounds the number that an op returns to the type of its results.
+inline double finish_number(const op_record& op, double result, const element_type* output,
+                            const region_observer* observer) {
+    constexpr std::size_t returned = autocast::observed_call::returned;
+    const auto look_at = [&](auto value) {
+        if (observer != nullptr) {
+            observer->look_at(returned, std::span<const decltype(value)>(&value, 1),
+                              autocast::value_origin::kernel);
+        }
+    };
+    if (op.result->is_double) {
+        look_at(result);
+        return result;
+    }
+    const auto value = static_cast<float>(result);
+    if (output == nullptr || !output->is_reduced) {
+        look_at(value);
+        return result;
+    }
+    alignas(double) std::byte code[sizeof(double)];
+    float rounded;
+    output->narrow(conversion_isa(), &value, code, 1);
+    output->widen(conversion_isa(), code, &rounded, 1);
+    if (observer != nullptr && observer->records()) {
+        observer->cast(returned, autocast::cast_direction::output, op.result->name, op.result->size,
+                       cast_target_of(*output), {&value, 1}, {&rounded, 1}, false);
+    }
+    return static_cast<double>(rounded);
+}
+
+/// Casts, computes and writes back.
+inline double run_op(const op_record& op, const cpu& exec, const any_operand* operands, std::size_t count,
+                     const cast_types& types, const region_observer* observer) {
+    // Gives back the memory of the casts.
+    const workspace::frame frame(exec.workspace);
+    const default_floating_point_modes modes;
+    std::array<staged_operand, max_operands> staged;
+    std::array<any_operand, max_operands> passed;
+    for (std::size_t i = 0; i < count; ++i) {
+        passed[i] = staged[i].begin(op, exec, types, observer, i + 1, operands[i]);
+    }
+    const double result = op.functions().compute(exec, passed.data());
+    for (std::size_t i = 0; i < count; ++i) staged[i].finish(exec, observer, i + 1, operands[i], passed[i]);
+    return op.result == nullptr ? 0.0 : finish_number(op, result, types.output, observer);
+}
+
+/// Reports the arrays that the op has written or added to, to those that watch the thread.
+inline void tell_written(const any_operand* operands, std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) {
+        const any_operand& it = operands[i];
+        if (!it.is_output()) continue;
+        write_watch::tell(reinterpret_cast<const void*>(it.address),  // NOLINT(performance-no-int-to-ptr)
+                          it.role == operand_role::in_out || (it.role == operand_role::sum && it.adds));
+    }
+}
+
+}}  // namespace mp::detail
+
+namespace mp::detail { inline namespace MP_CORE_NAMESPACE {
+
+MP_CORE_FUNCTION double run_as_it_is(const op_functions& functions, const cpu& exec,
+                                     const any_operand* operands, std::size_t count) {
+    functions.validate(exec, operands);
+    double result;
+    {
+        const write_watch::silence inside;
+        const default_floating_point_modes modes;
+        result = functions.compute(exec, operands);
+    }
+    tell_written(operands, count);
+    return result;
+}
+
+MP_CORE_FUNCTION double run_with_types(const op_record& op, const cpu& exec, const any_operand* operands,
+                                       std::size_t count, const cast_types& types) {
+    op.functions().validate(exec, operands);
+    double result;
+    {
+        const write_watch::silence inside;
+        result = run_op(op, exec, operands, count, types, nullptr);
+    }
+    tell_written(operands, count);
+    return result;
+}
+
+MP_CORE_FUNCTION double run_in_region(const op_record& op, const cpu& exec, const any_operand* operands,
+                                      std::size_t count) {
+    const autocast_state* const state = autocast_thread.state;
+    region_decision decision;
+    if (state != nullptr) decision = decide_call(*state, device_kind::cpu, op.decided, operands);
+    if (!decision.casts()) return run_with_types(op, exec, operands, count, {});
+    if (decision.category == op_category::banned) throw_banned(op.name, op.banned_reason, decision);
+    // Types of the data, each once.
+    const number_facts* data[max_operands];
+    std::size_t different = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+        if (operands[i].role != operand_role::input || operands[i].type == nullptr) continue;
+        const auto is_known = [&](const number_facts* it) { return is_same_type(*it, *operands[i].type); };
+        if (std::none_of(data, data + different, is_known)) data[different++] = operands[i].type;
+    }
+    const element_type& low = decision.active == precision::fp16 ? *op.types.half : *op.types.bfloat16;
+    const resolved_types found =
+        resolve_types(decision.category, low, *op.types.float32, op.requested, {data, different});
+    if (found.third != nullptr) throw_third_type(op.name, found.third->name, decision.active);
+    const bool quantises = op.float8 != nullptr && decision.active == precision::fp8 &&
+                           decision.category == op_category::lower_precision;
+    const quantiser* quantisers[max_operands + 1] = {};
+    for (std::size_t i = 1; quantises && i <= count; ++i) {
+        if ((op.product_operands >> i & 1) == 0) continue;
+        quantisers[i] = (op.incoming_gradients >> i & 1) != 0 ? &op.float8->gradient : &op.float8->forward;
+    }
+    // All are records of element types: those of operands, or of the op.
+    const cast_types types{static_cast<const element_type*>(found.target),
+                           static_cast<const element_type*>(found.output), quantises ? quantisers : nullptr};
+    const number_facts* computed[max_operands];
+    for (std::size_t i = 0; i < different; ++i) {
+        computed[i] = found.target != nullptr && is_eligible(*data[i]) ? found.target : data[i];
+    }
+    const number_facts* const compute = widest_of({computed, different}, *op.types.float32);
+    const std::string_view compute_name = compute == nullptr ? std::string_view("none") : compute->name;
+    op.functions().validate(exec, operands);
+    double result;
+    {
+        const write_watch::silence inside;
+        const region_observer observer(
+            state->cache.get(), state->ledger,
+            {op.name, op.argument_name, &decision, compute_name, autocast_layer_path(), 0});
+        const autocast_excluded kernel_is_not_cast_again;
+        if (op.functions().product != nullptr && observer.records()) {
+            observer.multiplied(op.functions().product(operands),
+                                quantises ? std::string_view("float8") : compute_name);
+        }
+        result = run_op(op, exec, operands, count, types, &observer);
+    }
+    tell_written(operands, count);
+    return result;
+}
+
+}}  // namespace mp::detail
