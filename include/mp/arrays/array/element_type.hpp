@@ -9,14 +9,13 @@
 #include <mp/executor.hpp>
 #include <mp/matrix_view.hpp>
 #include <mp/numbers/format/basic_float.hpp>
-#include <mp/numbers/format/limits.hpp>
 #include <mp/numbers/format/named_formats.hpp>
+#include <mp/numbers/format/number_facts.hpp>
 #include <mp/numbers/format/operations.hpp>
 
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <span>
 #include <string_view>
 #include <type_traits>
@@ -31,30 +30,6 @@ namespace mp::detail { inline namespace MP_CORE_NAMESPACE {
 
 /// Owner of the records for the library's formats where there is a compiled part.
 struct kernels_of_compiled_part {};
-
-/// Properties of the numbers of a type.
-struct number_facts {
-    std::string_view name;
-    std::size_t size;
-    bool is_reduced;  ///< a format of the library or of the user, not a built-in type
-    bool is_double;
-    bool has_infinity;
-    bool has_nan;
-    bool has_signed_zero;
-    bool is_signed;
-    int precision;
-    int quantum_exponent;
-    int max_exponent;
-    std::uint64_t max_fraction;  ///< of the largest number, as 52 bits after the point
-    double largest;              ///< finite number
-    double smallest_normal;
-    double overflow;  ///< magnitudes from here on do not round to `largest`
-};
-
-/// Whether two records are of the same type. Sources of one program may have records of their own.
-[[nodiscard]] MP_ALWAYS_INLINE constexpr bool is_same_type(const number_facts& a, const number_facts& b) {
-    return &a == &b || (a.size == b.size && a.name == b.name);
-}
 
 struct operand_kernels;  // <mp/linalg/gemm/operand_kernels.hpp>
 struct result_kernels;   // <mp/linalg/gemm/tile_output.hpp>
@@ -160,32 +135,6 @@ using element_record =
     owned_element_type<Value,
                        std::conditional_t<has_compiled_kernels<Value>, kernels_of_compiled_part,
                                           std::conditional_t<Products, kernels_of_source, rows_of_source>>>;
-
-template <number Value>
-constexpr number_facts facts_of() {
-    using limits = std::numeric_limits<Value>;
-    using layout = layout_of<format_of_t<Value>>;
-    constexpr auto largest = static_cast<double>((limits::max)());
-    double last_bit = 1.0;
-    while (last_bit <= largest / 2.0) last_bit *= 2.0;
-    for (int i = 1; i < limits::digits; ++i) last_bit /= 2.0;
-    return {.name = format_of_t<Value>::name,
-            .size = sizeof(Value),
-            .is_reduced = reduced<Value>,
-            .is_double = std::same_as<Value, double>,
-            .has_infinity = layout::has_infinity,
-            .has_nan = layout::has_nan,
-            .has_signed_zero = layout::has_signed_zero,
-            .is_signed = layout::is_signed,
-            .precision = layout::precision,
-            .quantum_exponent = layout::quantum_exponent,
-            .max_exponent = layout::max_exponent,
-            .max_fraction = static_cast<std::uint64_t>(layout::max_finite_code & layout::fraction_mask)
-                            << (52 - layout::fraction_bits),
-            .largest = largest,
-            .smallest_normal = static_cast<double>((limits::min)()),
-            .overflow = std::same_as<Value, double> ? largest : largest + last_bit / 2.0};
-}
 
 /// The conversions of a type, for its record: element by element, for formats of users where the library is compiled, and
 /// else in <mp/arrays/array/element_rows.hpp>.

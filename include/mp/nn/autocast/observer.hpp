@@ -7,28 +7,30 @@
 #include <mp/nn/autocast/cast_observer.hpp>
 #include <mp/nn/autocast/operand.hpp>
 #include <mp/nn/autocast/types.hpp>
-#include <mp/numbers/format/limits.hpp>
+#include <mp/numbers/format/number_facts.hpp>
 #include <mp/numbers/format/operations.hpp>
 
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <span>
 #include <string_view>
+
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
+
+/// The facts of a format, for counting.
+constexpr autocast::cast_target cast_target_of(const number_facts& type) {
+    return {type.name, type.size, type.largest, type.smallest_normal, type.overflow};
+}
+
+}}  // namespace mp::detail
 
 namespace mp::autocast { inline namespace MP_ISA_NAMESPACE {
 
 /// The facts of a format.
 template <eligible To>
 constexpr cast_target cast_target_of() {
-    using limits = std::numeric_limits<To>;
-    constexpr auto largest = static_cast<double>((limits::max)());
-    double last_bit = 1.0;
-    while (last_bit * 2.0 <= largest) last_bit *= 2.0;
-    for (int i = 1; i < limits::digits; ++i) last_bit /= 2.0;
-    return {type_name<To>(), sizeof(To), largest, static_cast<double>((limits::min)()),
-            largest + last_bit / 2.0};
+    return detail::cast_target_of(detail::facts_v<To>);
 }
 
 }}  // namespace mp::autocast

@@ -5,6 +5,7 @@
 
 #include <mp/nn/autocast/operand.hpp>
 #include <mp/nn/autocast/policy.hpp>
+#include <mp/nn/autocast/resolved_types.hpp>
 #include <mp/nn/autocast/types.hpp>
 
 #include <concepts>
@@ -17,15 +18,6 @@ namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 /// Type of the input data in Argument, one of Arguments; void if there is none.
 template <class Argument, class... Arguments>
 using data_of = std::conditional_t<is_input<Argument, Arguments...>, element_of<Argument>, void>;
-
-/// The first floating-point type of a list; void if there is none.
-template <class... Data>
-struct first_floating {
-    using type = void;
-};
-template <class First, class... Rest>
-struct first_floating<First, Rest...>
-    : std::conditional_t<autocast::floating<First>, std::type_identity<First>, first_floating<Rest...>> {};
 
 template <class Op>
 struct requested_result {
@@ -60,128 +52,6 @@ struct cast_plan {
 /// The plan that casts nothing.
 using uncast_plan = cast_plan<void, void, void>;
 
-/// What a category means. `target` and `output` are those of the plan; Data are the types of the arguments'
-/// data, void for those without. One specialisation for each category.
-template <op_category Category>
-struct category_rule {
-    template <class Low, class Requested, class... Data>
-    struct types {
-        using target = void;
-        using output = void;
-    };
-    static constexpr std::string_view description = "arguments stay as they are";
-};
-
-template <>
-struct category_rule<op_category::lower_precision> {
-    template <class Low, class Requested, class... Data>
-    struct types {
-        using target = Low;
-        using output = autocast::widest_t<std::conditional_t<autocast::eligible<Data>, Low, Data>...>;
-    };
-    static constexpr std::string_view description =
-        "float and reduced arguments are cast to the low precision of the policy";
-};
-
-template <>
-struct category_rule<op_category::full_precision> {
-    template <class Low, class Requested, class... Data>
-    struct types {
-        using target = float;
-        using output = autocast::widest_t<std::conditional_t<autocast::eligible<Data>, float, Data>...>;
-    };
-    static constexpr std::string_view description = "float and reduced arguments are cast to float";
-};
-
-template <>
-struct category_rule<op_category::full_precision_output> {
-    template <class Low, class Requested, class... Data>
-    struct types {
-        using first = typename first_floating<Data...>::type;
-        using target = void;
-        using output = std::conditional_t<!std::is_void_v<Requested>, Requested,
-                                          std::conditional_t<autocast::eligible<first>, float, void>>;
-    };
-    static constexpr std::string_view description =
-        "arguments stay as they are, and the result is float unless the call asks for another type";
-};
-
-template <>
-struct category_rule<op_category::append_output_type> {
-    template <class Low, class Requested, class... Data>
-    struct types {
-        using first = typename first_floating<Data...>::type;
-        using target = void;
-        using output = std::conditional_t<!std::is_void_v<Requested>, Requested,
-                                          std::conditional_t<autocast::eligible<first>, float, first>>;
-    };
-    static constexpr std::string_view description =
-        "arguments stay as they are, and the result is float, or of the type of a first argument that "
-        "autocast "
-        "does not touch";
-};
-
-template <>
-struct category_rule<op_category::promote> {
-    template <class Low, class Requested, class... Data>
-    struct types {
-        static constexpr bool any_float = (std::same_as<Data, float> || ...);
-        using target = std::conditional_t<any_float, float, Low>;
-        using output = autocast::widest_t<std::conditional_t<autocast::eligible<Data>, target, Data>...>;
-        /// The third type that must not be there, void if all is well.
-        using third = typename first_floating<
-            std::conditional_t<reduced<Data> && !std::same_as<Data, Low>, Data, void>...>::type;
-    };
-    static constexpr std::string_view description =
-        "float and reduced arguments are cast to float if one of them is float, else to the low precision of "
-        "the policy";
-};
-
-template <>
-struct category_rule<op_category::promote_widest> {
-    template <class Low, class Requested, class... Data>
-    struct types {
-        using target = autocast::widest_t<Data...>;
-        using output = target;
-    };
-    static constexpr std::string_view description =
-        "float and reduced arguments are cast to the widest of the argument types";
-};
-
-/// category_rule::description for a category that is known at run time.
-constexpr std::string_view description_of(op_category category) {
-    switch (category) {
-        case op_category::lower_precision:
-            return category_rule<op_category::lower_precision>::description;
-        case op_category::full_precision:
-            return category_rule<op_category::full_precision>::description;
-        case op_category::full_precision_output:
-            return category_rule<op_category::full_precision_output>::description;
-        case op_category::append_output_type:
-            return category_rule<op_category::append_output_type>::description;
-        case op_category::promote:
-            return category_rule<op_category::promote>::description;
-        case op_category::promote_widest:
-            return category_rule<op_category::promote_widest>::description;
-        case op_category::pass_through:
-            return category_rule<op_category::pass_through>::description;
-        case op_category::banned:
-            break;
-    }
-    return "the op must not run under autocast";
-}
-
-/// The third type of a promotion, void where there is none.
-template <class Types>
-struct third_type_of {
-    using type = void;
-};
-template <class Types>
-    requires requires { typename Types::third; }
-struct third_type_of<Types> {
-    using type = typename Types::third;
-};
-
 /// Types without void and repetitions, in the order of their first appearance.
 template <class List, class... Elements>
 struct distinct {
@@ -203,25 +73,39 @@ template <op_category Category, class Low, class Requested, class Quantising, cl
 struct data_resolution;
 template <op_category Category, class Low, class Requested, class Quantising, class... Data>
 struct data_resolution<Category, Low, Requested, Quantising, type_list<Data...>> {
-    using types = typename category_rule<Category>::template types<Low, Requested, Data...>;
-
-    using third_type = typename third_type_of<types>::type;
+    static constexpr resolved_types found = [] {
+        const number_facts* data[] = {nullptr, facts_or_null<Data>()...};
+        using low = std::conditional_t<std::is_void_v<Low>, float, Low>;
+        return resolve_types(Category, facts_v<low>, facts_v<float>, facts_or_null<Requested>(), data);
+    }();
+    struct chosen_target {
+        static constexpr const number_facts* facts() { return found.target; }
+    };
+    struct chosen_output {
+        static constexpr const number_facts* facts() { return found.output; }
+    };
+    struct chosen_third {
+        static constexpr const number_facts* facts() { return found.third; }
+    };
+    template <class Choose>
+    using chosen = typename type_among<Choose, Data..., Low, Requested, float>::type;
+    /// The type that eligible data are cast to, void if they stay; that results are rounded to, void if they stay as the
+    /// kernel makes them; of a promotion that is rejected, void if all is well.
+    using target = chosen<chosen_target>;
+    using rounded = chosen<chosen_output>;
+    using third_type = chosen<chosen_third>;
 
     /// Whether the arguments that may be cast have the target's type already.
     static constexpr bool casts_nothing =
-        std::is_void_v<Quantising> &&
-        ((!autocast::eligible<Data> || std::same_as<Data, typename types::target>) && ...);
+        std::is_void_v<Quantising> && ((!autocast::eligible<Data> || std::same_as<Data, target>) && ...);
     // Categories with the same effect give the same plan, so that a kernel is compiled once for them.
-    using plan = cast_plan<std::conditional_t<casts_nothing, void, typename types::target>,
-                           typename types::output, Quantising>;
+    using plan = cast_plan<std::conditional_t<casts_nothing, void, target>, rounded, Quantising>;
 
     template <class Type>
-    using cast_of = std::conditional_t<!std::is_void_v<typename types::target> && autocast::eligible<Type>,
-                                       typename types::target, Type>;
+    using cast_of = std::conditional_t<!std::is_void_v<target> && autocast::eligible<Type>, target, Type>;
 
     using compute = autocast::widest_t<cast_of<Data>...>;
-    using output =
-        std::conditional_t<std::is_void_v<typename types::output>, compute, typename types::output>;
+    using output = std::conditional_t<std::is_void_v<rounded>, compute, rounded>;
 };
 
 /// The names of a resolution's types.
@@ -238,7 +122,7 @@ constexpr resolution_names names_of_resolution() {
     };
     return {autocast::type_name<typename Resolution::compute>(),
             autocast::type_name<typename Resolution::output>(),
-            name_unless_void(std::type_identity<typename Resolution::types::target>{}),
+            name_unless_void(std::type_identity<typename Resolution::target>{}),
             name_unless_void(std::type_identity<typename Resolution::third_type>{})};
 }
 

@@ -17,6 +17,7 @@
 #include <mp/nn/autocast/op_record.hpp>
 #include <mp/nn/autocast/operand_record.hpp>
 #include <mp/nn/autocast/region.hpp>
+#include <mp/nn/autocast/resolved_types.hpp>
 #include <mp/numbers/rules/elementwise.hpp>
 #include <mp/numbers/simd/floating_point_modes.hpp>
 #include <mp/workspace.hpp>
@@ -67,10 +68,6 @@ void with_observed_elements(const any_matrix& view, Function f) {
     } else {
         f(observed_elements<float>(view).elements());
     }
-}
-
-inline autocast::cast_target cast_target_of(const number_facts& type) {
-    return {type.name, type.size, type.largest, type.smallest_normal, type.overflow};
 }
 
 /// Reports an array that the op reads without a cast.
