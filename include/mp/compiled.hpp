@@ -25,12 +25,12 @@
 #include <mp/nn/autocast/decision.hpp>
 #include <mp/nn/autocast/library_op.hpp>
 #include <mp/nn/autocast/region.hpp>
-#include <mp/ops.hpp>
 #include <mp/numbers/format/basic_float.hpp>
 #include <mp/numbers/format/named_formats.hpp>
 #include <mp/numbers/rules/double_functions.hpp>
 #include <mp/numbers/rules/elementwise.hpp>
 #include <mp/numbers/rules/quantised_operand.hpp>
+#include <mp/ops.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -128,10 +128,10 @@ MP_INSTANTIATE_BINARY(product_function)
 #undef MP_INSTANTIATE_FUNCTION
 #endif
 
-#define MP_DEFINE_OP_IN(real, number, op)                                 \
-    template <>                                                           \
+#define MP_DEFINE_OP_IN(real, number, op)                                \
+    template <>                                                          \
     const op_functions& core_functions<label_of<op>(), real, number>() { \
-        return own_functions<op, real, number>();                         \
+        return own_functions<op, real, number>();                        \
     }
 #define MP_DEFINE_OP(op)                        \
     MP_DEFINE_OP_IN(float, false, ops::op##_op) \

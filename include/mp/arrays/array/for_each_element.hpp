@@ -8,6 +8,7 @@
 #include <mp/arrays/array/element_type.hpp>
 #include <mp/arrays/array/parallel.hpp>
 #include <mp/arrays/convert/bulk.hpp>
+#include <mp/arrays/convert/portable.hpp>
 #include <mp/base/parallel.hpp>
 #include <mp/executor.hpp>
 #include <mp/matrix_view.hpp>
@@ -353,23 +354,34 @@ inline void convert_elements(const cpu& exec, const element_type& from_type, con
         for (std::size_t i = 0; i < count; i += run_block) {
             const std::size_t length = (std::min)(run_block, count - i);
             from_type.to_doubles(from + i * from_type.size, values, length);
+            for (std::size_t j = 0; j < length; ++j) values[j] = quieted(values[j]);
             to_type.from_doubles(values, to + i * to_type.size, length);
         }
         return;
     }
-    if (!from_type.is_reduced) {
-        return to_type.narrow_array(exec, reinterpret_cast<const float*>(from), to, count);
-    }
-    if (!to_type.is_reduced) return from_type.widen_array(exec, from, reinterpret_cast<float*>(to), count);
-    const instruction_set isa = isa_of("mp::convert", exec);
-    parallel_arithmetic(exec, count, std::size_t{1} << 16, [&](std::size_t begin, std::size_t end) {
+    const auto convert_few = [&](instruction_set isa, std::size_t begin, std::size_t end) {
         float values[run_block];
         for (std::size_t i = begin; i < end; i += run_block) {
             const std::size_t length = (std::min)(run_block, end - i);
             from_type.widen(isa, from + i * from_type.size, values, length);
             to_type.narrow(isa, values, to + i * to_type.size, length);
         }
-    });
+    };
+    constexpr std::size_t few = 4096;  // not worth a thread, nor the checks before
+    if (count <= few) {
+        const instruction_set isa = conversion_isa();
+        if (!from_type.is_reduced)
+            return to_type.narrow(isa, reinterpret_cast<const float*>(from), to, count);
+        if (!to_type.is_reduced) return from_type.widen(isa, from, reinterpret_cast<float*>(to), count);
+        return convert_few(isa, 0, count);
+    }
+    if (!from_type.is_reduced) {
+        return to_type.narrow_array(exec, reinterpret_cast<const float*>(from), to, count);
+    }
+    if (!to_type.is_reduced) return from_type.widen_array(exec, from, reinterpret_cast<float*>(to), count);
+    const instruction_set isa = isa_of("mp::convert", exec);
+    parallel_arithmetic(exec, count, std::size_t{1} << 16,
+                        [&](std::size_t begin, std::size_t end) { convert_few(isa, begin, end); });
 }
 
 }}  // namespace mp::detail

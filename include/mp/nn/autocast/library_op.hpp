@@ -137,6 +137,19 @@ struct kernel_type<Result (*)(const cpu&, Parameters...)> {
         { Op::product(exec, arguments...) } -> std::same_as<autocast::product_size>;
     };
 
+    /// Whether these arguments can be passed: operands of any type, and parameters of the type that the kernel reads.
+    template <class... Arguments>
+    static constexpr bool accepts() {
+        if constexpr (sizeof...(Arguments) != sizeof...(Parameters)) {
+            return false;
+        } else {
+            return ((std::same_as<Parameters, const any_operand&>
+                         ? is_array_operand<Arguments> || std::is_empty_v<Arguments>
+                         : std::same_as<std::remove_cvref_t<Parameters>, Arguments>) &&
+                    ...);
+        }
+    }
+
     /// Calls f(exec, parameters...).
     template <class Function>
     static auto call(Function f, const cpu& exec, const any_operand* operands) {
@@ -316,6 +329,10 @@ auto run_by_record(type_list<Overrides...>, const cpu& exec, const Arguments&...
     constexpr bool products = requires { Op::product_operands; };
     constexpr std::size_t count = sizeof...(Arguments);
     static_assert(count <= max_operands);
+    static_assert(
+        type_of_kernel<Op, real, is_number_form<Op, count>>::template accepts<Arguments...>(),
+        "mp::autocast: on a CPU this op takes its operands as matrix views or ranges, marked as outputs "
+        "where it writes them, and its other arguments with the types that its function has");
     const any_operand operands[] = {operand_of_view<products>(arguments)...};
     double result;
     if constexpr (std::is_void_v<Plan>) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <mp/arrays/array/element_type.hpp>
+#include <mp/arrays/convert/portable.hpp>
 #include <mp/bfloat16.hpp>
 #include <mp/config.hpp>
 #include <mp/executor.hpp>

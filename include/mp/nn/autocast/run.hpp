@@ -34,14 +34,12 @@
 
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
-/// A dense view of `type` in `memory`, with the order of elements of `like`.
-inline any_operand dense_operand(const any_operand& like, const element_type& type, const void* memory) {
-    any_operand result = like;
-    result.address = reinterpret_cast<std::uintptr_t>(memory);
-    result.element_size = static_cast<std::ptrdiff_t>(type.size);
-    result.leading_dimension = like.vector_length();
-    result.type = &type;
-    return result;
+/// Makes the view one of `type` in `memory`, dense and with the same order of elements.
+inline void make_dense(any_operand& view, const element_type& type, const void* memory) {
+    view.address = reinterpret_cast<std::uintptr_t>(memory);
+    view.element_size = static_cast<std::ptrdiff_t>(type.size);
+    view.leading_dimension = view.vector_length();
+    view.type = &type;
 }
 
 inline std::size_t checked_size(const any_operand& view) {
@@ -49,15 +47,26 @@ inline std::size_t checked_size(const any_operand& view) {
     return static_cast<std::size_t>(view.rows) * static_cast<std::size_t>(view.columns);
 }
 
+/// Reads the elements in the order of the view's memory, without gaps.
+template <class Real>
+void load_vectors(const any_matrix& view, Real* to) {
+    const std::ptrdiff_t length = view.vector_length();
+    if (view.empty()) return;
+    if (view.is_contiguous()) {
+        return load_elements(*view.type, view.at(0, 0), 1, static_cast<std::size_t>(view.rows * view.columns),
+                             to);
+    }
+    for (std::ptrdiff_t vector = 0; vector < view.vector_count(); ++vector) {
+        load_elements(*view.type, element_of_vector(view, view.row_major, vector, 0), 1,
+                      static_cast<std::size_t>(length), to + vector * length);
+    }
+}
+
 /// Elements in the order of the view's memory, as the Reals that observers read.
 template <class Real>
 staging_buffer<Real> observed_elements(const any_matrix& view) {
     staging_buffer<Real> copy(static_cast<std::size_t>(view.rows * view.columns));
-    const std::ptrdiff_t length = view.vector_length();
-    for (std::ptrdiff_t vector = 0; vector < view.vector_count() && length > 0; ++vector) {
-        load_elements(*view.type, element_of_vector(view, view.row_major, vector, 0), 1,
-                      static_cast<std::size_t>(length), copy.data() + vector * length);
-    }
+    load_vectors(view, copy.data());
     return copy;
 }
 /// Calls f with the elements, as floats, or as doubles where they are.
@@ -124,26 +133,24 @@ inline std::shared_ptr<std::byte> allocate_kept_bytes(std::size_t bytes) {
 /// One argument of a call between the caller and the kernel.
 class staged_operand {
 public:
-    /// Prepares what the kernel reads and writes in place of the argument: returns it.
-    any_operand begin(const op_record& op, const cpu& exec, const cast_types& types,
-                      const region_observer* observer, std::size_t index, const any_operand& argument) {
+    /// Prepares what the kernel reads and writes in place of the argument: `passed`, which is a copy of it.
+    void begin(const op_record& op, const cpu& exec, const cast_types& types, const region_observer* observer,
+               std::size_t index, const any_operand& argument, any_operand& passed) {
         switch (argument.role) {
             case operand_role::parameter:
-                return argument;
+                return;
             case operand_role::input:
-                if (argument.type == nullptr) return argument;
-                return begin_input(exec, types, observer, index, argument);
+                if (argument.type != nullptr) begin_input(exec, types, observer, index, argument, passed);
+                return;
             case operand_role::uncast:
-                report_read(observer, index, argument);
-                return argument;
+                return report_read(observer, index, argument);
             case operand_role::output:
             case operand_role::in_out:
-                return begin_output(exec, types, observer, index, argument);
+                return begin_output(exec, types, observer, index, argument, passed);
             case operand_role::sum:
-                break;
+                if ((op.sums >> index & 1) == 0) begin_sum(op, exec, argument, passed);
+                return;
         }
-        if ((op.sums >> index & 1) != 0) return argument;
-        return begin_sum(op, exec, argument);
     }
 
     /// Writes back what the kernel has computed.
@@ -166,67 +173,64 @@ public:
     }
 
 private:
-    any_operand begin_output(const cpu& exec, const cast_types& types, const region_observer* observer,
-                             std::size_t index, const any_operand& argument) {
+    void begin_output(const cpu& exec, const cast_types& types, const region_observer* observer,
+                      std::size_t index, const any_operand& argument, any_operand& passed) {
         const element_type* const result = types.output;
         // The kernel rounds once when it writes, from float, so that casts to float need no copy.
         if (result == nullptr || !result->is_reduced || !is_eligible(*argument.type) ||
             is_same_type(*result, *argument.type)) {
             if (argument.role == operand_role::in_out) report_read(observer, index, argument);
-            return argument;
+            return;
         }
-        const any_operand staged = take(exec, argument, *result);
+        take(exec, passed, *result);
         if (argument.role == operand_role::in_out) {
             watched(observer, index, autocast::cast_direction::input, checked_size(argument),
-                    [&] { copy_elements(exec, argument, staged); });
-            report_cast(observer, index, autocast::cast_direction::input, argument, staged, nullptr);
+                    [&] { copy_elements(exec, argument, passed); });
+            report_cast(observer, index, autocast::cast_direction::input, argument, passed, nullptr);
         }
-        return staged;
     }
 
     /// The kernel writes the terms of a sum as floats (as doubles for a sum of doubles).
-    any_operand begin_sum(const op_record& op, const cpu& exec, const any_operand& argument) {
-        any_operand result = argument;
+    void begin_sum(const op_record& op, const cpu& exec, const any_operand& argument, any_operand& passed) {
         const element_type& type = is_eligible(*argument.type) ? *op.types.float32 : *argument.type;
-        if (argument.adds || !is_same_type(type, *argument.type)) result = take(exec, argument, type);
-        result.role = operand_role::output;
-        return result;
+        if (argument.adds || !is_same_type(type, *argument.type)) take(exec, passed, type);
+        passed.role = operand_role::output;
     }
 
-    any_operand begin_input(const cpu& exec, const cast_types& types, const region_observer* observer,
-                            std::size_t index, const any_operand& argument) {
+    void begin_input(const cpu& exec, const cast_types& types, const region_observer* observer,
+                     std::size_t index, const any_operand& argument, any_operand& passed) {
         const quantiser* const by = types.quantisers == nullptr ? nullptr : types.quantisers[index];
         const element_type* const target = types.target;
         if (target == nullptr || !is_eligible(*argument.type) ||
             (by == nullptr && (!target->is_reduced || is_same_type(*target, *argument.type)))) {
-            report_read(observer, index, argument);
-            return argument;
+            return report_read(observer, index, argument);
         }
         autocast::cast_cache* const cache =
             argument.version == nullptr || observer == nullptr ? nullptr : observer->cache();
-        if (cache != nullptr) return begin_kept(*cache, exec, *target, by, *observer, index, argument);
-        const any_operand staged = take(exec, argument, *target);
-        cast(exec, observer, index, argument, staged, by);
-        return staged;
+        if (cache != nullptr) {
+            return begin_kept(*cache, exec, *target, by, *observer, index, argument, passed);
+        }
+        take(exec, passed, *target);
+        cast(exec, observer, index, argument, passed, by);
     }
 
-    any_operand begin_kept(autocast::cast_cache& cache, const cpu& exec, const element_type& target,
-                           const quantiser* by, const region_observer& observer, std::size_t index,
-                           const any_operand& argument) {
+    void begin_kept(autocast::cast_cache& cache, const cpu& exec, const element_type& target,
+                    const quantiser* by, const region_observer& observer, std::size_t index,
+                    const any_operand& argument, any_operand& passed) {
         const std::size_t size = checked_size(argument);
         const std::size_t bytes = size * target.size;
         const number_facts& rounded = by == nullptr ? static_cast<const number_facts&>(target) : by->format;
         // Read before the buffer is: what changes later is not mistaken for what was cast.
         const std::uint64_t count = argument.version->count();
+        const storage_order order =
+            argument.row_major ? storage_order::row_major : storage_order::column_major;
         const autocast::cast_cache::key key{
             reinterpret_cast<const void*>(argument.address),  // NOLINT(performance-no-int-to-ptr)
             size,
             argument.is_vector
                 ? std::array<std::ptrdiff_t, 4>{argument.columns}
                 : std::array<std::ptrdiff_t, 4>{argument.rows, argument.columns, argument.leading_dimension,
-                                                static_cast<std::ptrdiff_t>(
-                                                    argument.row_major ? storage_order::row_major
-                                                                       : storage_order::column_major)},
+                                                static_cast<std::ptrdiff_t>(order)},
             argument.type->name,
             rounded.name,
             target.name,
@@ -234,25 +238,26 @@ private:
         std::shared_ptr<void> outdated;
         kept_ = cache.find(key, *argument.version, count, &outdated);
         if (kept_ != nullptr) {
-            const any_operand result = dense_operand(argument, target, kept_.get());
-            if (cache.compares()) require_current(exec, argument, result, by, bytes);
+            make_dense(passed, target, kept_.get());
+            if (cache.compares()) require_current(exec, argument, passed, by, bytes);
             if (observer.records()) observer.reused(index, key.from, key.to, by != nullptr);
-            return result;
+            return;
         }
         std::shared_ptr<std::byte> made = std::static_pointer_cast<std::byte>(outdated);
         if (made == nullptr) made = allocate_kept_bytes(bytes);
-        const any_operand result = dense_operand(argument, target, made.get());
-        cast(exec, &observer, index, argument, result, by);
+        make_dense(passed, target, made.get());
+        cast(exec, &observer, index, argument, passed, by);
         kept_ = made;
         cache.keep(key, *argument.version, count, kept_, bytes);
-        return result;
     }
 
     /// Throws where a kept cast is not that of the buffer as it is now.
     static void require_current(const cpu& exec, const any_operand& argument, const any_operand& kept,
                                 const quantiser* by, std::size_t bytes) {
         const staging_buffer<std::byte> again(bytes);
-        cast_elements(exec, argument, dense_operand(argument, *kept.type, again.data()), by);
+        any_operand now = argument;
+        make_dense(now, *kept.type, again.data());
+        cast_elements(exec, argument, now, by);
         if (std::memcmp(again.data(), kept.at(0, 0), bytes) == 0) return;
         throw_joined<state_error>(
             {"mp::autocast: an array of ", error_text(argument.rows * argument.columns), " elements of type ",
@@ -261,9 +266,9 @@ private:
              "buffer_version was not called (weights_changed() of an mp::parameter_store calls it)"});
     }
 
-    any_operand take(const cpu& exec, const any_operand& argument, const element_type& type) {
-        buffer_ = staging_buffer<std::byte>(exec, checked_size(argument) * type.size);
-        return dense_operand(argument, type, buffer_.data());
+    void take(const cpu& exec, any_operand& passed, const element_type& type) {
+        buffer_ = staging_buffer<std::byte>(exec, checked_size(passed) * type.size);
+        make_dense(passed, type, buffer_.data());
     }
 
     static void cast(const cpu& exec, const region_observer* observer, std::size_t index,
@@ -284,11 +289,7 @@ private:
         }
         const workspace::frame frame(exec.workspace);
         const staging_buffer<float> values(exec, size);
-        const std::ptrdiff_t length = from.vector_length();
-        for (std::ptrdiff_t vector = 0; vector < from.vector_count() && length > 0; ++vector) {
-            load_elements(*from.type, element_of_vector(from, from.row_major, vector, 0), 1,
-                          static_cast<std::size_t>(length), values.data() + vector * length);
-        }
+        load_vectors(from, values.data());
         by->quantise(exec, values.elements(), to.at(0, 0));
     }
 
@@ -326,19 +327,53 @@ inline double finish_number(const op_record& op, double result, const element_ty
     return static_cast<double>(rounded);
 }
 
+/// The arguments of a call as the kernel receives them, and what is staged of them. Memory that is not initialised: small
+/// calls would take longer for that than for the rest.
+class staged_call {
+public:
+    staged_call() {}  // NOLINT(modernize-use-equals-default): members stay uninitialised
+    ~staged_call() {
+        for (std::size_t i = 0; i < count_; ++i) std::destroy_at(&staged_[i]);
+    }
+    staged_call(const staged_call&) = delete;
+    staged_call& operator=(const staged_call&) = delete;
+
+    void begin(const op_record& op, const cpu& exec, const any_operand* operands, std::size_t count,
+               const cast_types& types, const region_observer* observer) {
+        for (std::size_t i = 0; i < count; ++i) {
+            std::construct_at(&staged_[i]);
+            count_ = i + 1;
+            std::construct_at(&passed_[i], operands[i]);
+            staged_[i].begin(op, exec, types, observer, i + 1, operands[i], passed_[i]);
+        }
+    }
+    [[nodiscard]] const any_operand* operands() const { return passed_; }
+    void finish(const cpu& exec, const any_operand* operands, const region_observer* observer) const {
+        for (std::size_t i = 0; i < count_; ++i) {
+            staged_[i].finish(exec, observer, i + 1, operands[i], passed_[i]);
+        }
+    }
+
+private:
+    union {
+        staged_operand staged_[max_operands];
+    };
+    union {
+        any_operand passed_[max_operands];
+    };
+    std::size_t count_ = 0;
+};
+
 /// Casts, computes and writes back.
 inline double run_op(const op_record& op, const cpu& exec, const any_operand* operands, std::size_t count,
                      const cast_types& types, const region_observer* observer) {
     // Gives back the memory of the casts.
     const workspace::frame frame(exec.workspace);
     const default_floating_point_modes modes;
-    std::array<staged_operand, max_operands> staged;
-    std::array<any_operand, max_operands> passed;
-    for (std::size_t i = 0; i < count; ++i) {
-        passed[i] = staged[i].begin(op, exec, types, observer, i + 1, operands[i]);
-    }
-    const double result = op.functions().compute(exec, passed.data());
-    for (std::size_t i = 0; i < count; ++i) staged[i].finish(exec, observer, i + 1, operands[i], passed[i]);
+    staged_call call;
+    call.begin(op, exec, operands, count, types, observer);
+    const double result = op.functions().compute(exec, call.operands());
+    call.finish(exec, operands, observer);
     return op.result == nullptr ? 0.0 : finish_number(op, result, types.output, observer);
 }
 
@@ -386,7 +421,12 @@ MP_CORE_FUNCTION double run_in_region(const op_record& op, const cpu& exec, cons
     const autocast_state* const state = autocast_thread.state;
     region_decision decision;
     if (state != nullptr) decision = decide_call(*state, device_kind::cpu, op.decided, operands);
-    if (!decision.casts()) return run_with_types(op, exec, operands, count, {});
+    if (!decision.casts()) {
+        const bool any_sum = std::any_of(operands, operands + count,
+                                         [](const any_operand& it) { return it.role == operand_role::sum; });
+        return any_sum ? run_with_types(op, exec, operands, count, {})
+                       : run_as_it_is(op.functions(), exec, operands, count);
+    }
     if (decision.category == op_category::banned) throw_banned(op.name, op.banned_reason, decision);
     // Types of the data, each once.
     const number_facts* data[max_operands];

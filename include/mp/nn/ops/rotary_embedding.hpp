@@ -27,7 +27,7 @@
 #if MP_CORE_BODIES
 #include <mp/arrays/array/for_each_element.hpp>
 #include <mp/arrays/array/parallel.hpp>
-#include <mp/numbers/rules/trigonometric.hpp>
+#include <mp/nn/ops/rotary_embedding/frequencies.hpp>
 #endif
 
 namespace mp::ops { inline namespace MP_ISA_NAMESPACE {
@@ -107,16 +107,6 @@ MP_CORE_FUNCTION void fill_rotary_table(const cpu& exec, double base, std::ptrdi
 
 #if MP_CORE_BODIES
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
-
-/// The frequencies of the angles, base^(-i / count) for i from 0 to count - 1: each from the one before, with
-/// an error of some i 2^-90 of it.
-inline std::vector<double_pair> rotary_frequencies(double base, std::ptrdiff_t count) {
-    std::vector<double_pair> frequencies(static_cast<std::size_t>(count), {1.0, 0.0});
-    const default_floating_point_modes modes;
-    const double_pair root = inverse_root(base, count);
-    for (std::size_t i = 1; i < frequencies.size(); ++i) frequencies[i] = frequencies[i - 1] * root;
-    return frequencies;
-}
 
 template <class Real>
 void write_rotary_table(const cpu& exec, double base, std::ptrdiff_t first_position, std::ptrdiff_t positions,

@@ -12,6 +12,7 @@
 #include <mp/matrix_view.hpp>
 #include <mp/nn/ops/gpu_casts.hpp>
 #include <mp/nn/ops/rotary_embedding.hpp>
+#include <mp/nn/ops/rotary_embedding/frequencies.hpp>
 #include <mp/numbers/format/float_arithmetic.hpp>
 #include <mp/numbers/rules/rounded_doubles.hpp>
 #include <mp/numbers/rules/trigonometric.hpp>

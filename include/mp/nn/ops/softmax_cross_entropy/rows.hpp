@@ -18,6 +18,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <span>
 
@@ -29,7 +30,9 @@ class cross_entropy_block {
 public:
     cross_entropy_block(const any_integers& labels, const ops::cross_entropy_options& options,
                         softmax_rows<Real>& rows, std::ptrdiff_t first, std::ptrdiff_t count)
-        : labels_(labels), options_(options), rows_(rows), first_(first), count_(count) {}
+        : options_(options), rows_(rows), first_(first), count_(count) {
+        for (std::ptrdiff_t r = 0; r < count; ++r) labels_[r] = labels[static_cast<std::size_t>(first + r)];
+    }
 
     /// Exponentials and their sums, twice for losses and slopes, since the losses' sums are those of a loss
     /// alone; of each row, its logit of the label and its mean, both less its largest logit, before the
@@ -111,12 +114,8 @@ private:
 
     [[nodiscard]] double smoothing() const { return as<double>(as<Real>(options_.label_smoothing)); }
     [[nodiscard]] bool smooths() const { return smoothing() > 0.0; }
-    [[nodiscard]] bool is_counted(std::ptrdiff_t r) const {
-        return counts(options_, labels_[static_cast<std::size_t>(first_ + r)]);
-    }
-    [[nodiscard]] std::size_t label(std::ptrdiff_t r) const {
-        return as<std::size_t>(labels_[static_cast<std::size_t>(first_ + r)]);
-    }
+    [[nodiscard]] bool is_counted(std::ptrdiff_t r) const { return counts(options_, labels_[r]); }
+    [[nodiscard]] std::size_t label(std::ptrdiff_t r) const { return static_cast<std::size_t>(labels_[r]); }
     /// The slope of a label with the largest logit, from the sum of the others, since 1 - p would lose its digits.
     [[nodiscard]] static Real slope_of_largest(const auto& row, const label_probabilities& expected,
                                                double factor) {
@@ -134,11 +133,11 @@ private:
         return ((number(1.0) - smoothing()) * of_label + number(smoothing()) * (log_sum - means_[r])).value();
     }
 
-    any_integers labels_;
     const ops::cross_entropy_options& options_;
     softmax_rows<Real>& rows_;
     std::ptrdiff_t first_;
     std::ptrdiff_t count_;
+    std::int64_t labels_[softmax_rows<Real>::longest_block] = {};
     double others_[softmax_rows<Real>::longest_block] = {};
     double distances_[softmax_rows<Real>::longest_block] = {};
     double means_[softmax_rows<Real>::longest_block] = {};
