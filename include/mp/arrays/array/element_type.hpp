@@ -129,6 +129,10 @@ MP_FOR_EACH_SMALL_FORMAT(MP_HAS_KERNELS)
 #undef MP_HAS_KERNELS
 #endif
 
+/// Complete where the kernels of products of formats of users can be compiled, in <mp/linalg/gemm/operand_kernels.hpp>.
+template <class Value>
+struct product_elements;
+
 /// The record of a type; Products is whether products are computed with it.
 template <class Value, bool Products>
 using element_record =

@@ -37,6 +37,9 @@ struct operand_kernels {
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 template <class Value>
+struct product_elements {};
+
+template <class Value>
 const dot_kernels* dot_kernels_for(instruction_set isa) {
     const dot_kernels* const none = nullptr;
     return MP_SELECT_TARGET(isa, none, dot_kernels_of<Value>);

@@ -44,7 +44,15 @@ const op_functions& core_functions();
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 template <class Value, bool Products>
-inline constexpr const element_type* element_type_of = &element_record<Value, Products>::record;
+constexpr const element_type* find_element_type() {
+    static_assert(
+        !Products || has_compiled_kernels<Value> || requires { sizeof(product_elements<Value>); },
+        "mp: include <mp/gemm.hpp> for products of formats of your own; their kernels are compiled in your "
+        "source");
+    return &element_record<Value, Products>::record;
+}
+template <class Value, bool Products>
+inline constexpr const element_type* element_type_of = find_element_type<Value, Products>();
 
 /// The view as an operand; Products is whether the op multiplies matrices.
 template <bool Products, class Element>
