@@ -367,7 +367,7 @@ private:
 /// Casts, computes and writes back.
 inline double run_op(const op_record& op, const cpu& exec, const any_operand* operands, std::size_t count,
                      const cast_types& types, const region_observer* observer) {
-    // Gives back the memory of the casts.
+    // Gives back the memory of the casts and of the kernel.
     const workspace::frame frame(exec.workspace);
     const default_floating_point_modes modes;
     staged_call call;
@@ -397,6 +397,8 @@ MP_CORE_FUNCTION double run_as_it_is(const op_functions& functions, const cpu& e
     double result;
     {
         const write_watch::silence inside;
+        // Gives back the memory of the kernel.
+        const workspace::frame frame(exec.workspace);
         const default_floating_point_modes modes;
         result = functions.compute(exec, operands);
     }
