@@ -173,6 +173,10 @@ named_operand named(std::string_view name, const View& view) {
     }
 }
 
+}}  // namespace mp::detail
+
+namespace mp::detail { inline namespace MP_CORE_NAMESPACE {
+
 /// A contiguous range of integers of any type.
 struct any_integers {
     const void* data;
@@ -181,23 +185,19 @@ struct any_integers {
     bool is_signed;
 
     /// An integer; the largest one for those beyond it.
-    [[nodiscard]] std::int64_t operator[](std::size_t i) const {
+    [[nodiscard]] MP_ALWAYS_INLINE std::int64_t operator[](std::size_t i) const {
         if (is_signed) return read<std::int64_t, std::int32_t, std::int16_t, std::int8_t>(i);
         const std::uint64_t value = unsigned_at(i);
         constexpr auto most = (std::numeric_limits<std::int64_t>::max)();
         return value > std::uint64_t{most} ? most : static_cast<std::int64_t>(value);
     }
-    /// Throws because of an integer of the range `name`.
-    [[noreturn]] void reject(std::string_view function, std::string_view name, std::size_t i,
-                             std::string_view expected) const {
-        const std::string element = join_text({name, "[", error_text(i), "]"});
-        if (is_signed) throw_argument(function, element, (*this)[i], expected);
-        throw_argument(function, element, unsigned_at(i), expected);
+    [[nodiscard]] MP_ALWAYS_INLINE std::uint64_t unsigned_at(std::size_t i) const {
+        return read<std::uint64_t, std::uint32_t, std::uint16_t, std::uint8_t>(i);
     }
 
 private:
     template <class Long, class Word, class Short, class Byte>
-    [[nodiscard]] Long read(std::size_t i) const {
+    [[nodiscard]] MP_ALWAYS_INLINE Long read(std::size_t i) const {
         switch (bytes) {
             case 8:
                 return static_cast<const Long*>(data)[i];
@@ -209,10 +209,20 @@ private:
                 return static_cast<const Byte*>(data)[i];
         }
     }
-    [[nodiscard]] std::uint64_t unsigned_at(std::size_t i) const {
-        return read<std::uint64_t, std::uint32_t, std::uint16_t, std::uint8_t>(i);
-    }
 };
+
+}}  // namespace mp::detail
+
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
+
+/// Throws because of an integer of the range `name`.
+[[noreturn]] inline void reject_integer(std::string_view function, std::string_view name,
+                                        const any_integers& integers, std::size_t i,
+                                        std::string_view expected) {
+    const std::string element = join_text({name, "[", error_text(i), "]"});
+    if (integers.is_signed) throw_argument(function, element, integers[i], expected);
+    throw_argument(function, element, integers.unsigned_at(i), expected);
+}
 
 /// The integers that an op on this executor reads: of any type on a CPU.
 template <executor Executor, contiguous Range>

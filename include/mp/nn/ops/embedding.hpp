@@ -59,8 +59,8 @@ inline void check_indices(std::string_view function, const cpu& /*exec*/, const 
         if (table.extent.rows == 0) {
             throw_argument(function, join_text({table.name, ".rows"}), 0, "must be at least 1");
         }
-        indices.reject(
-            function, "indices", i,
+        reject_integer(
+            function, "indices", indices, i,
             join_text({"must be a row of ", table.name, ", from 0 to ", error_text(table.extent.rows - 1)}));
     }
 }

@@ -46,7 +46,7 @@ inline void check_labels(std::string_view function, const cpu& /*exec*/, const n
             expected.append(", or options.ignore_index, which is ");
             expected.append(error_text(*options.ignore_index));
         }
-        labels.reject(function, "labels", i, expected);
+        reject_integer(function, "labels", labels, i, expected);
     }
 }
 
