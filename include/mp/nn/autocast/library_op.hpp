@@ -108,8 +108,8 @@ template <bool Products, class Argument>
 template <class Op, class... Arguments>
 inline constexpr bool runs_by_record = false;
 template <class Op, class First, class... Rest>
-    requires requires { &Op::template compute<float>; }
-inline constexpr bool runs_by_record<Op, First, Rest...> = std::same_as<std::remove_cvref_t<First>, cpu>;
+    requires requires { typename Op::compiled_op; }
+inline constexpr bool runs_by_record<Op, First, Rest...> = std::is_same_v<std::remove_cvref_t<First>, cpu>;
 
 /// What the kernel receives for an operand.
 template <class Parameter>
