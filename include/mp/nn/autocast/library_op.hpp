@@ -115,7 +115,7 @@ inline constexpr bool runs_by_record<Op, First, Rest...> = std::is_same_v<std::r
 template <class Parameter>
 [[nodiscard]] decltype(auto) parameter_of(const any_operand& from) {
     if constexpr (std::same_as<Parameter, const any_operand&>) {
-        return static_cast<const any_operand&>(from);
+        return (from);
     } else {
         return *static_cast<const std::remove_cvref_t<Parameter>*>(from.parameter);
     }

@@ -113,7 +113,7 @@ void gather_rows(const cpu& exec, const any_matrix& table, const any_integers& i
     parallel_arithmetic(exec, indices.size, grain, [&](std::size_t begin, std::size_t end) {
         Real* const scratch = buffers.take();
         for (std::size_t i = begin; i < end; ++i) {
-            const auto from = static_cast<std::ptrdiff_t>(indices[i]);
+            const auto from = as<std::ptrdiff_t>(indices[i]);
             const auto to = static_cast<std::ptrdiff_t>(i);
             if (!is_copy) {
                 put_row(reals_of_row(table, from, scratch), y, to);
