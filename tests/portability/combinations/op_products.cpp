@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Ops that are matrix products: types of operands, policies, storage orders, activations, operands that are absent, cached or
 // added to.
+#include <mp/gemm.hpp>
 #include <mp/nn/ops/linear.hpp>
 #include <mp/nn/ops/linear_with_preactivation.hpp>
 
