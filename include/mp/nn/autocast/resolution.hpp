@@ -74,9 +74,9 @@ struct data_resolution;
 template <op_category Category, class Low, class Requested, class Quantising, class... Data>
 struct data_resolution<Category, Low, Requested, Quantising, type_list<Data...>> {
     static constexpr resolved_types found = [] {
-        const number_facts* data[] = {nullptr, facts_or_null<Data>()...};
+        const number_facts* data[] = {&no_number, facts_or_none<Data>()...};
         using low = std::conditional_t<std::is_void_v<Low>, float, Low>;
-        return resolve_types(Category, facts_v<low>, facts_v<float>, facts_or_null<Requested>(), data);
+        return resolve_types(Category, facts_v<low>, facts_v<float>, facts_or_none<Requested>(), data);
     }();
     struct chosen_target {
         static constexpr const number_facts* facts() { return found.target; }

@@ -16,9 +16,9 @@ namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Types that a category gives to the data of a call.
 struct resolved_types {
-    const number_facts* target = nullptr;  ///< of the casts; null if data stay as they are
-    const number_facts* output = nullptr;  ///< of results; null if they stay as the kernel makes them
-    const number_facts* third = nullptr;   ///< of a promotion that is rejected
+    const number_facts* target = &no_number;  ///< of the casts; no_number if data stay as they are
+    const number_facts* output = &no_number;  ///< of results; no_number if they stay as the kernel makes them
+    const number_facts* third = &no_number;   ///< of a promotion that is rejected
 };
 
 /// Whether autocast may cast numbers of the type: float and the reduced formats.
@@ -26,8 +26,8 @@ struct resolved_types {
     return type.is_reduced || (!type.is_double && type.size == sizeof(float));
 }
 
-/// Resolves a category for data of the given types, of which null ones do not count; `requested` is the type of result that
-/// the call asks for, or null.
+/// Resolves a category for data of the given types, of which no_number does not count; `requested` is the type of result
+/// that the call asks for, or no_number.
 constexpr resolved_types resolve_types(op_category category, const number_facts& low,
                                        const number_facts& float32, const number_facts* requested,
                                        std::span<const number_facts* const> data) {
@@ -35,31 +35,31 @@ constexpr resolved_types resolve_types(op_category category, const number_facts&
     const number_facts* cast[most] = {};
     const auto widest_cast_to = [&](const number_facts* target) {
         for (std::size_t i = 0; i < data.size(); ++i) {
-            cast[i] = data[i] != nullptr && is_eligible(*data[i]) ? target : data[i];
+            cast[i] = data[i]->is_number && is_eligible(*data[i]) ? target : data[i];
         }
         return widest_of({cast, data.size()}, float32);
     };
-    const number_facts* first = nullptr;
+    const number_facts* first = &no_number;
     for (const number_facts* it : data) {
-        if (first == nullptr) first = it;
+        if (!first->is_number) first = it;
     }
-    const bool first_is_eligible = first != nullptr && is_eligible(*first);
+    const bool first_is_eligible = first->is_number && is_eligible(*first);
     switch (category) {
         case op_category::lower_precision:
             return {&low, widest_cast_to(&low)};
         case op_category::full_precision:
             return {&float32, widest_cast_to(&float32)};
         case op_category::full_precision_output:
-            return {nullptr, requested != nullptr ? requested : first_is_eligible ? &float32 : nullptr};
+            return {&no_number, requested->is_number ? requested : first_is_eligible ? &float32 : &no_number};
         case op_category::append_output_type:
-            return {nullptr, requested != nullptr ? requested : first_is_eligible ? &float32 : first};
+            return {&no_number, requested->is_number ? requested : first_is_eligible ? &float32 : first};
         case op_category::promote: {
             const number_facts* target = &low;
-            const number_facts* third = nullptr;
+            const number_facts* third = &no_number;
             for (const number_facts* it : data) {
-                if (it == nullptr) continue;
+                if (!it->is_number) continue;
                 if (is_same_type(*it, float32)) target = &float32;
-                if (third == nullptr && it->is_reduced && !is_same_type(*it, low)) third = it;
+                if (!third->is_number && it->is_reduced && !is_same_type(*it, low)) third = it;
             }
             return {target, widest_cast_to(target), third};
         }

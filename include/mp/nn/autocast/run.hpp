@@ -439,9 +439,10 @@ MP_CORE_FUNCTION double run_in_region(const op_record& op, const cpu& exec, cons
         if (std::none_of(data, data + different, is_known)) data[different++] = operands[i].type;
     }
     const element_type& low = decision.active == precision::fp16 ? *op.types.half : *op.types.bfloat16;
+    const number_facts* const requested = op.requested == nullptr ? &no_number : op.requested;
     const resolved_types found =
-        resolve_types(decision.category, low, *op.types.float32, op.requested, {data, different});
-    if (found.third != nullptr) throw_third_type(op.name, found.third->name, decision.active);
+        resolve_types(decision.category, low, *op.types.float32, requested, {data, different});
+    if (found.third->is_number) throw_third_type(op.name, found.third->name, decision.active);
     const bool quantises = op.float8 != nullptr && decision.active == precision::fp8 &&
                            decision.category == op_category::lower_precision;
     const quantiser* quantisers[max_operands + 1] = {};
@@ -450,14 +451,17 @@ MP_CORE_FUNCTION double run_in_region(const op_record& op, const cpu& exec, cons
         quantisers[i] = (op.incoming_gradients >> i & 1) != 0 ? &op.float8->gradient : &op.float8->forward;
     }
     // All are records of element types: those of operands, or of the op.
-    const cast_types types{static_cast<const element_type*>(found.target),
-                           static_cast<const element_type*>(found.output), quantises ? quantisers : nullptr};
+    const auto record_of_type = [](const number_facts* type) {
+        return type->is_number ? static_cast<const element_type*>(type) : nullptr;
+    };
+    const cast_types types{record_of_type(found.target), record_of_type(found.output),
+                           quantises ? quantisers : nullptr};
     const number_facts* computed[max_operands];
     for (std::size_t i = 0; i < different; ++i) {
-        computed[i] = found.target != nullptr && is_eligible(*data[i]) ? found.target : data[i];
+        computed[i] = found.target->is_number && is_eligible(*data[i]) ? found.target : data[i];
     }
     const number_facts* const compute = widest_of({computed, different}, *op.types.float32);
-    const std::string_view compute_name = compute == nullptr ? std::string_view("none") : compute->name;
+    const std::string_view compute_name = compute->is_number ? compute->name : std::string_view("none");
     op.functions().validate(exec, operands);
     double result;
     {

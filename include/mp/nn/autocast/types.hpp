@@ -29,30 +29,30 @@ namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 template <class... Elements>
 struct type_list {};
 
-/// The facts of a type; null where it is no floating-point type.
+/// The facts of a type; no_number where it is no floating-point type.
 template <class Element>
-constexpr const number_facts* facts_or_null() {
+constexpr const number_facts* facts_or_none() {
     if constexpr (autocast::floating<Element>) {
         return &facts_v<Element>;
     } else {
-        return nullptr;
+        return &no_number;
     }
 }
 
-/// The first of the types that the facts are of; void for null.
+/// The first of the types that the facts are of; void for no_number.
 template <class... Types>
 struct type_among {
     using type = void;
 };
 template <class Choose, class First, class... Rest>
 struct type_among<Choose, First, Rest...>
-    : std::conditional_t<autocast::floating<First> && facts_or_null<First>() == Choose::facts(),
+    : std::conditional_t<autocast::floating<First> && is_same_type(*facts_or_none<First>(), *Choose::facts()),
                          std::type_identity<First>, type_among<Choose, Rest...>> {};
 
 template <class... Elements>
 struct widest_type {
     static constexpr const number_facts* facts() {
-        const number_facts* all[] = {nullptr, facts_or_null<Elements>()...};
+        const number_facts* all[] = {&no_number, facts_or_none<Elements>()...};
         return widest_of(all, facts_v<float>);
     }
     using type = typename type_among<widest_type, Elements..., float>::type;

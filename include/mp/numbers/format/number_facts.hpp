@@ -34,11 +34,13 @@ struct number_facts {
     double largest;              ///< finite number
     double smallest_normal;
     double overflow;  ///< magnitudes from here on do not round to `largest`
+    /// False for no_number. (g++ takes a comparison with null for no constant expression under -fsanitize=address.)
+    bool is_number = false;
 };
 
 /// Whether two records are of the same type. Sources of one program may have records of their own.
 [[nodiscard]] MP_ALWAYS_INLINE constexpr bool is_same_type(const number_facts& a, const number_facts& b) {
-    return &a == &b || (a.size == b.size && a.name == b.name);
+    return a.size == b.size && (a.name.data() == b.name.data() || a.name == b.name);
 }
 
 }}  // namespace mp::detail
@@ -78,12 +80,15 @@ constexpr number_facts facts_of() {
                                 << (52 - layout::fraction_bits),
                 .largest = largest,
                 .smallest_normal = static_cast<double>((limits::min)()),
-                .overflow = std::same_as<Value, double> ? largest : largest + last_bit / 2.0};
+                .overflow = std::same_as<Value, double> ? largest : largest + last_bit / 2.0,
+                .is_number = true};
     }
 }
 
 template <class Value>
 inline constexpr number_facts facts_v = facts_of<Value>();
+/// Stands for the facts of a type that is no floating-point type, or of none.
+inline constexpr number_facts no_number{};
 
 /// Whether every value of `narrow`, infinities and NaN included, is a value of `wide`. A finite value of `narrow` is a
 /// multiple of its quantum with at most `precision` significant bits, so both being at least as fine in `wide`, and its
@@ -96,22 +101,22 @@ inline constexpr number_facts facts_v = facts_of<Value>();
             (narrow.max_exponent == wide.max_exponent && narrow.max_fraction <= wide.max_fraction));
 }
 
-/// The type among `types`, of which some may be null, that holds every value of all the others; else float32; null where
-/// there is none.
+/// The type among `types`, of which some may be no_number, that holds every value of all the others; else float32;
+/// no_number where there is none.
 constexpr const number_facts* widest_of(std::span<const number_facts* const> types,
                                         const number_facts& float32) {
     const auto holds_all = [&](const number_facts& wide) {
         for (const number_facts* it : types) {
-            if (it != nullptr && !is_same_type(wide, *it) && !holds_values(wide, *it)) return false;
+            if (it->is_number && !is_same_type(wide, *it) && !holds_values(wide, *it)) return false;
         }
         return true;
     };
     bool any = false;
     for (const number_facts* it : types) {
-        if (it != nullptr && holds_all(*it)) return it;
-        any = any || it != nullptr;
+        if (it->is_number && holds_all(*it)) return it;
+        any = any || it->is_number;
     }
-    return any ? &float32 : nullptr;  // a double would hold all values of the others
+    return any ? &float32 : &no_number;  // a double would hold all values of the others
 }
 
 }}  // namespace mp::detail
