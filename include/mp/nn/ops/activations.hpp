@@ -53,6 +53,7 @@ struct gelu_op {
     }
 
     using compiled_op = gelu_op;
+    /// Computes the op on a CPU, for operands of any type.
     template <class Real>
     static void compute(const cpu& exec, const detail::any_operand& x, const detail::any_operand& y,
                         gelu_formula formula) {
@@ -103,6 +104,7 @@ struct gelu_backward_op {
     }
 
     using compiled_op = gelu_backward_op;
+    /// Computes the op on a CPU, for operands of any type.
     template <class Real>
     static void compute(const cpu& exec, const detail::any_operand& x, const detail::any_operand& dy,
                         const detail::any_operand& dx, gelu_formula formula) {

@@ -157,6 +157,7 @@ struct add_op {
     }
 
     using compiled_op = add_op;
+    /// Computes the op on a CPU, for operands of any type.
     template <class Real>
     static void compute(const cpu& exec, const detail::any_operand& a, const detail::any_operand& b,
                         const detail::any_operand& y) {
@@ -199,6 +200,7 @@ struct multiply_op {
     }
 
     using compiled_op = multiply_op;
+    /// Computes the op on a CPU, for operands of any type.
     template <class Real>
     static void compute(const cpu& exec, const detail::any_operand& a, const detail::any_operand& b,
                         const detail::any_operand& y) {
@@ -243,6 +245,7 @@ struct add_backward_op {
     }
 
     using compiled_op = add_backward_op;
+    /// Computes the op on a CPU, for operands of any type.
     template <class Real>
     static void compute(const cpu& exec, const detail::any_operand& dy, const detail::any_operand& da,
                         const detail::any_operand& db) {
@@ -301,6 +304,7 @@ struct multiply_backward_op {
     }
 
     using compiled_op = multiply_backward_op;
+    /// Computes the op on a CPU, for operands of any type.
     template <class Real>
     static void compute(const cpu& exec, const detail::any_operand& a, const detail::any_operand& b,
                         const detail::any_operand& dy, const detail::any_operand& da,

@@ -81,6 +81,7 @@ struct scaled_dot_product_attention_op {
         attend(detail::attention_function{}, exec, q, k, v, mask, y, options, statistics);
     }
     using compiled_op = scaled_dot_product_attention_op;
+    /// Computes the op on a CPU, for operands of any type.
     template <class Real>
     static void compute(const cpu& exec, const detail::any_operand& q, const detail::any_operand& k,
                         const detail::any_operand& v, const detail::any_operand& mask,
@@ -215,6 +216,7 @@ struct scaled_dot_product_attention_backward_op {
         attend_backward(detail::attention_function{}, exec, q, k, v, mask, dy, dq, dk, dv, options);
     }
     using compiled_op = scaled_dot_product_attention_backward_op;
+    /// Computes the op on a CPU, for operands of any type.
     template <class Real>
     static void compute(const cpu& exec, const detail::any_operand& q, const detail::any_operand& k,
                         const detail::any_operand& v, const detail::any_operand& mask,

@@ -88,6 +88,7 @@ struct conv2d_op {
         convolve(detail::convolution_function{}, exec, x, w, b, y, geometry);
     }
     using compiled_op = conv2d_op;
+    /// Computes the op on a CPU, for operands of any type.
     template <class Real>
     static void compute(const cpu& exec, const detail::any_operand& x, const detail::any_operand& w,
                         const detail::any_operand& b, const detail::any_operand& y,
@@ -189,6 +190,7 @@ struct conv2d_backward_op {
         convolve_backward(detail::convolution_function{}, exec, x, w, dy, dx, dw, db, geometry);
     }
     using compiled_op = conv2d_backward_op;
+    /// Computes the op on a CPU, for operands of any type.
     template <class Real>
     static void compute(const cpu& exec, const detail::any_operand& x, const detail::any_operand& w,
                         const detail::any_operand& dy, const detail::any_operand& dx,

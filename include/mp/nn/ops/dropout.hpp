@@ -88,6 +88,7 @@ struct dropout_op {
     }
 
     using compiled_op = dropout_op;
+    /// Computes the op on a CPU, for operands of any type.
     template <class Real>
     static void compute(const cpu& exec, const detail::any_operand& x, const detail::any_operand& y,
                         const dropout_options& options) {
@@ -133,6 +134,7 @@ struct dropout_backward_op {
     }
 
     using compiled_op = dropout_backward_op;
+    /// Computes the op on a CPU, for operands of any type.
     template <class Real>
     static void compute(const cpu& exec, const detail::any_operand& dy, const detail::any_operand& dx,
                         const dropout_options& options) {

@@ -230,6 +230,7 @@ struct embedding_op {
     }
 
     using compiled_op = embedding_op;
+    /// Computes the op on a CPU, for operands of any type.
     template <class Real>
     static void compute(const cpu& exec, const detail::any_operand& table,
                         const detail::any_integers& indices, const detail::any_operand& y) {
@@ -295,6 +296,7 @@ struct embedding_backward_op {
     }
 
     using compiled_op = embedding_backward_op;
+    /// Computes the op on a CPU, for operands of any type.
     template <class Real>
     static void compute(const cpu& exec, const detail::any_integers& indices, const detail::any_operand& dy,
                         const detail::any_operand& dtable, const embedding_options& options) {

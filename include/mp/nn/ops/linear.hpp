@@ -60,6 +60,7 @@ struct matmul_op {
     static constexpr std::array<std::string_view, 1> sums = {"c"};
 
     using compiled_op = matmul_op;
+    /// Computes the op on a CPU, for operands of any type.
     template <class Real>
     static void compute(const cpu& exec, const detail::any_operand& a, const detail::any_operand& b,
                         const detail::any_operand& c) {
@@ -127,6 +128,7 @@ struct linear_op {
     }
 
     using compiled_op = linear_op;
+    /// Computes the op on a CPU, for operands of any type.
     template <class Real>
     static void compute(const cpu& exec, const detail::any_operand& x, const detail::any_operand& w,
                         const detail::any_operand& b, const detail::any_operand& y, activation act) {
@@ -217,6 +219,7 @@ struct linear_backward_op {
     }
 
     using compiled_op = linear_backward_op;
+    /// Computes the op on a CPU, for operands of any type.
     template <class Real>
     static void compute(const cpu& exec, const detail::any_operand& x, const detail::any_operand& w,
                         const detail::any_operand& dy, const detail::any_operand& dx,

@@ -78,6 +78,7 @@ struct linear_with_preactivation_op {
     }
 
     using compiled_op = linear_with_preactivation_op;
+    /// Computes the op on a CPU, for operands of any type.
     template <class Real>
     static void compute(const cpu& exec, const detail::any_operand& x, const detail::any_operand& w,
                         const detail::any_operand& b, const detail::any_operand& z,
@@ -147,6 +148,7 @@ struct linear_backward_with_preactivation_op {
     }
 
     using compiled_op = linear_backward_with_preactivation_op;
+    /// Computes the op on a CPU, for operands of any type.
     template <class Real>
     static void compute(const cpu& exec, const detail::any_operand& x, const detail::any_operand& w,
                         const detail::any_operand& dy, const detail::any_operand& z,

@@ -131,6 +131,7 @@ struct layer_norm_op {
     }
 
     using compiled_op = layer_norm_op;
+    /// Computes the op on a CPU, for operands of any type.
     template <class Real>
     static void compute(const cpu& exec, const detail::any_operand& x, const detail::any_operand& gamma,
                         const detail::any_operand& beta, const detail::any_operand& y,
@@ -199,6 +200,7 @@ struct layer_norm_backward_op {
     }
 
     using compiled_op = layer_norm_backward_op;
+    /// Computes the op on a CPU, for operands of any type.
     template <class Real>
     static void compute(const cpu& exec, const detail::any_operand& x, const detail::any_operand& gamma,
                         const detail::any_operand& dy, const detail::any_operand& dx,
@@ -268,6 +270,7 @@ struct rms_norm_op {
     }
 
     using compiled_op = rms_norm_op;
+    /// Computes the op on a CPU, for operands of any type.
     template <class Real>
     static void compute(const cpu& exec, const detail::any_operand& x, const detail::any_operand& gamma,
                         const detail::any_operand& y, const normalization_options& options,
@@ -312,6 +315,7 @@ struct rms_norm_backward_op {
     }
 
     using compiled_op = rms_norm_backward_op;
+    /// Computes the op on a CPU, for operands of any type.
     template <class Real>
     static void compute(const cpu& exec, const detail::any_operand& x, const detail::any_operand& gamma,
                         const detail::any_operand& dy, const detail::any_operand& dx,

@@ -214,6 +214,7 @@ struct max_pool2d_op {
     }
 
     using compiled_op = max_pool2d_op;
+    /// Computes the op on a CPU, for operands of any type.
     template <class Real>
     static void compute(const cpu& exec, const detail::any_operand& x, const detail::any_operand& y,
                         const pool2d_geometry& geometry) {
@@ -261,6 +262,7 @@ struct max_pool2d_backward_op {
     }
 
     using compiled_op = max_pool2d_backward_op;
+    /// Computes the op on a CPU, for operands of any type.
     template <class Real>
     static void compute(const cpu& exec, const detail::any_operand& x, const detail::any_operand& dy,
                         const detail::any_operand& dx, const pool2d_geometry& geometry) {
@@ -304,6 +306,7 @@ struct average_pool2d_op {
     }
 
     using compiled_op = average_pool2d_op;
+    /// Computes the op on a CPU, for operands of any type.
     template <class Real>
     static void compute(const cpu& exec, const detail::any_operand& x, const detail::any_operand& y,
                         const pool2d_geometry& geometry, average_over over) {
@@ -346,6 +349,7 @@ struct average_pool2d_backward_op {
     }
 
     using compiled_op = average_pool2d_backward_op;
+    /// Computes the op on a CPU, for operands of any type.
     template <class Real>
     static void compute(const cpu& exec, const detail::any_operand& dy, const detail::any_operand& dx,
                         const pool2d_geometry& geometry, average_over over) {

@@ -159,6 +159,7 @@ struct concatenate_op {
     }
 
     using compiled_op = concatenate_op;
+    /// Computes the op on a CPU, for operands of any type.
     template <class Real>
     static void compute(const cpu& exec, parts_along along, const detail::any_operand& y,
                         const detail::any_operand& part0, const detail::any_operand& part1,
@@ -228,6 +229,7 @@ struct split_op {
     }
 
     using compiled_op = split_op;
+    /// Computes the op on a CPU, for operands of any type.
     template <class Real>
     static void compute(const cpu& exec, parts_along along, const detail::any_operand& x,
                         const detail::any_operand& part0, const detail::any_operand& part1,
@@ -349,6 +351,7 @@ struct permute_heads_op {
     }
 
     using compiled_op = permute_heads_op;
+    /// Computes the op on a CPU, for operands of any type.
     template <class Real>
     static void compute(const cpu& exec, const detail::any_operand& x, const detail::any_operand& y,
                         const permute_heads_options& options) {
@@ -395,6 +398,7 @@ struct permute_heads_backward_op {
     }
 
     using compiled_op = permute_heads_backward_op;
+    /// Computes the op on a CPU, for operands of any type.
     template <class Real>
     static void compute(const cpu& exec, const detail::any_operand& dy, const detail::any_operand& dx,
                         const permute_heads_options& options) {

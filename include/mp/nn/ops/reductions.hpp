@@ -99,6 +99,7 @@ struct reduction {
         const double sum = sum_all<Real>(exec, itself{}, x);
         return as<Real>(Op::is_mean ? double_divide(sum, static_cast<double>(x.rows * x.columns)) : sum);
     }
+    /// Computes the op on a CPU, for operands of any type.
     template <class Real>
     static void compute(const cpu& exec, const any_operand& x, const any_operand& y, ops::per axis) {
         const std::ptrdiff_t added = axis == ops::per::row ? x.columns : x.rows;
@@ -150,6 +151,7 @@ struct reduction_backward {
         const Real value = gradient_of_each<Op::is_mean>{dx.rows * dx.columns}(dy);
         for_each_real<Real>(exec, [value] { return value; }, dx);
     }
+    /// Computes the op on a CPU, for operands of any type.
     template <class Real>
     static void compute(const cpu& exec, const any_operand& dy, const any_operand& dx, ops::per axis) {
         const bool rows = axis == ops::per::row;

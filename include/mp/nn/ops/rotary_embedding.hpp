@@ -368,6 +368,7 @@ struct rotary_embedding_op {
     }
 
     using compiled_op = rotary_embedding_op;
+    /// Computes the op on a CPU, for operands of any type.
     template <class Real>
     static void compute(const cpu& exec, const detail::any_operand& x, const detail::any_operand& y,
                         const detail::rotary_call<Real>& call) {
@@ -433,6 +434,7 @@ struct rotary_embedding_backward_op {
     }
 
     using compiled_op = rotary_embedding_backward_op;
+    /// Computes the op on a CPU, for operands of any type.
     template <class Real>
     static void compute(const cpu& exec, const detail::any_operand& dy, const detail::any_operand& dx,
                         const detail::rotary_call<Real>& call) {

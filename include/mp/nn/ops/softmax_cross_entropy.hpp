@@ -118,6 +118,7 @@ struct softmax_cross_entropy_op {
     }
 
     using compiled_op = softmax_cross_entropy_op;
+    /// Computes the op on a CPU, for operands of any type.
     template <class Real>
     static Real compute(const cpu& exec, const detail::any_operand& logits,
                         const detail::any_integers& labels, const loss_factors& factors,
@@ -249,6 +250,7 @@ struct softmax_cross_entropy_backward_op {
     }
 
     using compiled_op = softmax_cross_entropy_backward_op;
+    /// Computes the op on a CPU, for operands of any type.
     template <class Real>
     static void compute(const cpu& exec, const detail::any_operand& logits,
                         const detail::any_integers& labels, const detail::any_operand& dlogits,
@@ -328,6 +330,7 @@ struct softmax_cross_entropy_with_gradient_op {
     }
 
     using compiled_op = softmax_cross_entropy_with_gradient_op;
+    /// Computes the op on a CPU, for operands of any type.
     template <class Real>
     static void compute(const cpu& exec, const detail::any_operand& logits,
                         const detail::any_integers& labels, const detail::any_operand& loss,

@@ -80,6 +80,7 @@ struct unary_op {
 /// Each element of y from one of x.
 template <class Op, class Function>
 struct elementwise_op : unary_op<Op> {
+    /// Computes the op on a CPU, for operands of any type.
     template <class Real>
     static void compute(const cpu& exec, const any_operand& x, const any_operand& y) {
         map_operands<Function, Real>(exec, y, x);
@@ -93,6 +94,7 @@ struct elementwise_op : unary_op<Op> {
 /// Each row of y from one of x.
 template <class Op, class Function>
 struct rowwise_op : unary_op<Op> {
+    /// Computes the op on a CPU, for operands of any type.
     template <class Real>
     static void compute(const cpu& exec, const any_operand& x, const any_operand& y) {
         map_rows<Real>(Function{}, exec, y, x);
@@ -124,6 +126,7 @@ struct unary_backward_op {
 /// Each element of dx from one of x (or y) and one of dy.
 template <class Op, class Forward, class Function, gradient_from From = gradient_from::argument>
 struct elementwise_backward_op : unary_backward_op<Op, Forward, From> {
+    /// Computes the op on a CPU, for operands of any type.
     template <class Real>
     static void compute(const cpu& exec, const any_operand& x, const any_operand& dy, const any_operand& dx) {
         map_operands<slope_of<Function>, Real>(exec, dx, x, dy);
@@ -138,6 +141,7 @@ struct elementwise_backward_op : unary_backward_op<Op, Forward, From> {
 /// Each row of dx from one of y and one of dy.
 template <class Op, class Forward, class Function>
 struct rowwise_backward_op : unary_backward_op<Op, Forward, gradient_from::result> {
+    /// Computes the op on a CPU, for operands of any type.
     template <class Real>
     static void compute(const cpu& exec, const any_operand& y, const any_operand& dy, const any_operand& dx) {
         map_rows<Real>(slope_of<Function>{}, exec, dx, y, dy);
