@@ -179,6 +179,7 @@ struct softmax_cross_entropy_to_memory_op {
         detail::check_separate(function, statistics, detail::named("loss", loss));
     }
 
+    /// Computes the op on a CPU, for operands of any type.
     template <class Real>
     static void compute(const cpu& exec, const detail::any_operand& logits,
                         const detail::any_integers& labels, const detail::any_operand& loss,
