@@ -77,23 +77,23 @@ void load_row(const any_matrix& matrix, std::ptrdiff_t row, Real* to) {
     load_elements(*matrix.type, matrix.at(row, 0), matrix.column_stride(),
                   static_cast<std::size_t>(matrix.columns), to);
 }
-/// The elements of a row: in place if they are contiguous Reals, else copied to `room`.
+/// The elements of a row: in place if they are contiguous Reals, else copied to `scratch`.
 template <class Real>
-const Real* reals_of_row(const any_matrix& matrix, std::ptrdiff_t row, Real* room) {
+const Real* reals_of_row(const any_matrix& matrix, std::ptrdiff_t row, Real* scratch) {
     if (holds_reals<Real>(matrix) && matrix.column_stride() == 1) {
         return reinterpret_cast<const Real*>(matrix.at(row, 0));
     }
-    load_row(matrix, row, room);
-    return room;
+    load_row(matrix, row, scratch);
+    return scratch;
 }
-/// Memory for the results of a row: the row itself if it holds contiguous Reals, else `room`, from which put_row() rounds
-/// them.
+/// Memory for the results of a row: the row itself if it holds contiguous Reals, else `scratch`, from which
+/// put_row() rounds them to the row.
 template <class Real>
-Real* row_target(const any_matrix& matrix, std::ptrdiff_t row, Real* room) {
+Real* row_target(const any_matrix& matrix, std::ptrdiff_t row, Real* scratch) {
     if (holds_reals<Real>(matrix) && matrix.column_stride() == 1) {
         return reinterpret_cast<Real*>(matrix.at(row, 0));
     }
-    return room;
+    return scratch;
 }
 /// Rounds results to the elements of a row, unless they are in it already.
 template <class Real>

@@ -32,7 +32,7 @@ namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 template <class Real, class Term, class... In>
 void add_block(double* sums, Term term, std::ptrdiff_t first_row, std::ptrdiff_t last_row,
                std::ptrdiff_t first_column, std::size_t columns, const In&... in) {
-    Real room[sizeof...(In)][element_block];
+    Real scratch[sizeof...(In)][element_block];
     [[maybe_unused]] const instruction_set isa = best_instruction_set();
     const auto add = [&](const auto*... from) {
         if constexpr (std::same_as<Term, itself> && std::same_as<Real, float>) {
@@ -47,7 +47,7 @@ void add_block(double* sums, Term term, std::ptrdiff_t first_row, std::ptrdiff_t
     for (std::ptrdiff_t row = first_row; row < last_row; ++row) {
         std::size_t next = 0;
         const auto loaded = [&](const any_matrix& view) -> const Real* {
-            Real* const to = room[next++];
+            Real* const to = scratch[next++];
             const std::byte* const from = view.at(row, first_column);
             if (holds_reals<Real>(view) && view.column_stride() == 1) {
                 return reinterpret_cast<const Real*>(from);

@@ -82,13 +82,12 @@ void with_observed_elements(const any_matrix& view, Function f) {
 /// Reports an array that the op reads without a cast.
 inline void report_read(const region_observer* observer, std::size_t index, const any_operand& view) {
     if (observer == nullptr || !observer->records()) return;
-    with_observed_elements(view, [&](auto values) {
-        if (is_eligible(*view.type)) {
-            observer->read(index, cast_target_of(*view.type), observed_elements<float>(view).elements());
-        } else {
-            observer->look_at(index, values, autocast::value_origin::argument);
-        }
-    });
+    if (is_eligible(*view.type)) {
+        observer->read(index, cast_target_of(*view.type), observed_elements<float>(view).elements());
+        return;
+    }
+    with_observed_elements(
+        view, [&](auto values) { observer->look_at(index, values, autocast::value_origin::argument); });
 }
 
 /// Searches a result for the first value that is not finite.

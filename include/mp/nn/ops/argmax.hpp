@@ -38,8 +38,8 @@ MP_CORE_FUNCTION void find_largest_columns(const cpu& exec, const any_matrix& va
 
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
-/// Names the walk over rows, for write_largest_columns() of GPUs.
-struct argmax_walk {};
+/// Tag by which write_largest_columns() of GPUs is found.
+struct argmax_rows {};
 
 #if MP_CORE_BODIES
 template <class Real>
@@ -59,10 +59,10 @@ void for_each_largest_column(const cpu& exec, const any_matrix& values, Function
     thread_buffers<Real> buffers(exec, columns);
     parallel_arithmetic(exec, static_cast<std::size_t>(values.rows), 1 + 16384 / columns,
                         [&](std::size_t begin, std::size_t end) {
-                            Real* const room = buffers.take();
+                            Real* const scratch = buffers.take();
                             for (auto row = static_cast<std::ptrdiff_t>(begin);
                                  row < static_cast<std::ptrdiff_t>(end); ++row) {
-                                const Real* const from = reals_of_row(values, row, room);
+                                const Real* const from = reals_of_row(values, row, scratch);
                                 const std::ptrdiff_t best = largest_column(from, values.columns);
                                 f(row, best, isnan(from[best]));
                             }
@@ -148,7 +148,7 @@ void argmax(const Executor& exec, matrix_view<Value> values, Indices&& indices) 
     if constexpr (std::same_as<Executor, cpu>) {
         detail::find_largest_columns(exec, detail::any_matrix_of(input), results.data(), sizeof(index));
     } else {
-        write_largest_columns(detail::argmax_walk{}, exec, input, results);
+        write_largest_columns(detail::argmax_rows{}, exec, input, results);
     }
 }
 

@@ -62,7 +62,7 @@ struct argmax_kernel {
 
 /// write_largest_columns() of the CPU, enqueued.
 template <gpu_executor Executor, class Value, class Index>
-void write_largest_columns(argmax_walk, const Executor& exec, matrix_view<const Value> values,
+void write_largest_columns(argmax_rows, const Executor& exec, matrix_view<const Value> values,
                            std::span<Index> indices) {
     if (indices.empty()) return;
     constexpr int width = row_chunk<Value>;

@@ -32,13 +32,13 @@ namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 template <class Real>
 class seen_keys {
 public:
-    /// `room` is memory for block.keys Reals of the mask, which may be absent.
+    /// `scratch` is memory for block.keys Reals of the mask, which may be absent.
     seen_keys(const any_matrix& mask, const attention_sizes& sizes, const query_block& block,
-              std::ptrdiff_t row, Real* room)
+              std::ptrdiff_t row, Real* scratch)
         : end_((std::min)(block.keys, sizes.keys_before(block.first + row + 1))) {
         if (!mask || block.keys == 0) return;
         const std::ptrdiff_t of_head = mask.rows != sizes.queries ? block.head * sizes.queries : 0;
-        added_ = reals_of_row(mask.block(of_head + block.first + row, 0, 1, block.keys), 0, room);
+        added_ = reals_of_row(mask.block(of_head + block.first + row, 0, 1, block.keys), 0, scratch);
     }
 
     [[nodiscard]] Real added(std::ptrdiff_t key) const { return added_ == nullptr ? Real{0} : added_[key]; }

@@ -100,12 +100,12 @@ private:
                     continue;
                 }
                 for (std::ptrdiff_t begin = 0; begin < g_.width; begin += most) {
-                    Element room[run_block];
+                    Element scratch[run_block];
                     const std::ptrdiff_t count = (std::min)(most, g_.width - begin);
-                    read_cells(x, row, from + begin, count, room);
+                    read_cells(x, row, from + begin, count, scratch);
                     for (std::ptrdiff_t i = 0; i < (std::min)(g_.stride.width, count); ++i) {
                         Element* next = cells + place(g_.padding.width + begin + i);
-                        for (std::ptrdiff_t j = i; j < count; j += g_.stride.width) *next++ = room[j];
+                        for (std::ptrdiff_t j = i; j < count; j += g_.stride.width) *next++ = scratch[j];
                     }
                 }
             }
