@@ -471,4 +471,27 @@ TEST_CASE("two threads fill one ledger, and nothing is lost") {
     CHECK(ledger.first_non_finite()->index == 1);
 }
 
+TEST_CASE("operands of a library op that need no cast count as reads with their zeros and limits") {
+    std::vector<mp::half> x{mp::half(0.0F), mp::half(-3.0F), mp::half(0.5F), mp::half(1.0F)};
+    std::vector<float> y(4);
+    ac::cast_ledger ledger;
+    {
+        const mp::autocast_region region({.cpu = precision::fp16, .ledger = &ledger});
+        mp::ops::linear(mp::cpu{}, mp::matrix_view<const mp::half>{x.data(), 2, 2, 2},
+                        mp::matrix_view<const mp::half>{x.data(), 2, 2, 2}, mp::ops::absent,
+                        mp::matrix_view<float>{y.data(), 2, 2, 2});
+    }
+    const std::vector<ac::input_record> inputs = ledger.inputs();
+    REQUIRE(inputs.size() == 2);
+    for (const ac::input_record& it : inputs) {
+        CHECK(it.op == "linear");
+        CHECK(it.type == "half");
+        CHECK(it.reads == 1);
+        CHECK(it.elements == 4);
+        CHECK(it.zeros == 1);
+        CHECK(it.largest == 3.0);
+        CHECK(it.smallest == 0.5);
+    }
+}
+
 }  // namespace
