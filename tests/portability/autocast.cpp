@@ -3,6 +3,7 @@
 // after the casts back, and what a ledger counts of them. Kernels here only copy, so that nothing but casts
 // is seen; ops of the library in regions are left out where few checksums are wanted.
 #include <mp/autocast.hpp>
+#include <mp/convert.hpp>
 
 #include "formats.hpp"
 

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 #include <mp/bfloat16.hpp>
 #include <mp/float8.hpp>
+#include <mp/gemm.hpp>
 #include <mp/half.hpp>
 #include <mp/nn/ops/convolution.hpp>
 #include <mp/numbers/simd/processor.hpp>
