@@ -224,11 +224,8 @@ constexpr op_label label_of() {
 template <class Op, class Real, bool Number>
 constexpr auto functions_of() -> const op_functions& (*)() {
 #if !MP_CORE_BODIES
-    if constexpr (requires { requires std::same_as<typename Op::compiled_op, Op>; }) {
-        return &core_functions<label_of<Op>(), Real, Number>;
-    } else {
-        return &own_functions<Op, Real, Number>;
-    }
+    // Of an op that is derived from one of the library, those of that one.
+    return &core_functions<label_of<typename Op::compiled_op>(), Real, Number>;
 #else
     return &own_functions<Op, Real, Number>;
 #endif
