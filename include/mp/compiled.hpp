@@ -16,6 +16,7 @@
 #endif
 
 #include <mp/arrays/array/element_type.hpp>
+#include <mp/arrays/array/row_type.hpp>
 #include <mp/arrays/convert/convert.hpp>
 #include <mp/config.hpp>
 #include <mp/executor.hpp>
@@ -26,6 +27,9 @@
 #include <mp/nn/autocast/decision.hpp>
 #include <mp/nn/autocast/library_op.hpp>
 #include <mp/nn/autocast/region.hpp>
+#include <mp/nn/optim/adafactor.hpp>
+#include <mp/nn/optim/optimizer_gradients.hpp>
+#include <mp/nn/optim/weight_average.hpp>
 #include <mp/numbers/format/basic_float.hpp>
 #include <mp/numbers/format/named_formats.hpp>
 #include <mp/numbers/rules/double_functions.hpp>
@@ -53,7 +57,12 @@ namespace mp::detail { inline namespace MP_CORE_NAMESPACE {
     template <>                                                                                      \
     constinit const element_type owned_element_type<__VA_ARGS__, kernels_of_compiled_part>::record = \
         make_product_element<__VA_ARGS__, kernels_of_compiled_part>();
+#define MP_DEFINE_ROWS(...)                                                                  \
+    template <>                                                                              \
+    constinit const row_type owned_row_type<__VA_ARGS__, kernels_of_compiled_part>::record = \
+        make_row_type<__VA_ARGS__>();
 #define MP_DEFINE_FORMAT(format)                    \
+    MP_DEFINE_ROWS(basic_float<formats::format>)    \
     MP_DEFINE_OPERAND(basic_float<formats::format>) \
     MP_DEFINE_RESULT(basic_float<formats::format>)  \
     MP_DEFINE_ELEMENT(basic_float<formats::format>)
@@ -64,12 +73,14 @@ MP_DEFINE_RESULT(float)
 MP_DEFINE_RESULT(double)
 MP_DEFINE_ELEMENT(float)
 MP_DEFINE_ELEMENT(double)
+MP_DEFINE_ROWS(float)
 MP_FOR_EACH_LARGE_FORMAT(MP_DEFINE_FORMAT)
 #endif
 #if MP_IN_PART(2)
 MP_FOR_EACH_SMALL_FORMAT(MP_DEFINE_FORMAT)
 #endif
 #undef MP_DEFINE_FORMAT
+#undef MP_DEFINE_ROWS
 #undef MP_DEFINE_ELEMENT
 #undef MP_DEFINE_RESULT
 #undef MP_DEFINE_OPERAND
@@ -104,6 +115,23 @@ MP_INSTANTIATE_CONVERSION(basic_float<formats::bfloat16>, basic_float<formats::b
 #endif
 
 #if MP_IN_PART(4)
+#define MP_DEFINE_GRADIENT(...)                                                                        \
+    template <>                                                                                        \
+    constinit const gradient_type owned_gradient_type<__VA_ARGS__, kernels_of_compiled_part>::record = \
+        make_gradient_type<__VA_ARGS__>();
+#define MP_INSTANTIATE_STOCHASTIC(format)                                  \
+    template void core_round_stochastically<basic_float<formats::format>>( \
+        instruction_set, const float*, void*, std::size_t, const rounding_stream&, std::uint64_t);
+MP_DEFINE_GRADIENT(float)
+MP_DEFINE_GRADIENT(basic_float<formats::binary16>)
+MP_DEFINE_GRADIENT(basic_float<formats::bfloat16>)
+MP_DEFINE_GRADIENT(basic_float<formats::float8_e4m3fn>)
+MP_DEFINE_GRADIENT(basic_float<formats::float8_e5m2>)
+MP_INSTANTIATE_STOCHASTIC(binary16)
+MP_INSTANTIATE_STOCHASTIC(bfloat16)
+#undef MP_INSTANTIATE_STOCHASTIC
+#undef MP_DEFINE_GRADIENT
+
 #define MP_INSTANTIATE_FUNCTION(function)                                                     \
     template void map_floats<function>(instruction_set, std::size_t, float*, const float*);   \
     template void map_floats<function>(instruction_set, std::size_t, double*, const double*); \
@@ -187,6 +215,26 @@ MP_DEFINE_OP(softmax_cross_entropy_with_gradient)
 #undef MP_DEFINE_OP
 #undef MP_DEFINE_OP_IN
 
-#undef MP_IN_PART
-
 }}  // namespace mp::detail
+
+#if MP_IN_PART(4)
+namespace mp { inline namespace MP_CORE_NAMESPACE {
+
+#define MP_INSTANTIATE_UPDATE(rule) \
+    template void optimizer_gradients::apply_kernel(float, std::span<const detail::rule##_coefficients>);
+#define MP_INSTANTIATE_LAYERWISE_UPDATE(rule)                                                              \
+    MP_INSTANTIATE_UPDATE(rule)                                                                            \
+    template void optimizer_gradients::measure_kernel(float, std::span<const detail::rule##_coefficients>, \
+                                                      std::span<double>, std::span<detail::layer_norms>);
+MP_INSTANTIATE_UPDATE(sgd)
+MP_INSTANTIATE_UPDATE(adamw)
+MP_INSTANTIATE_UPDATE(lion)
+MP_INSTANTIATE_LAYERWISE_UPDATE(lars)
+MP_INSTANTIATE_LAYERWISE_UPDATE(lamb)
+#undef MP_INSTANTIATE_LAYERWISE_UPDATE
+#undef MP_INSTANTIATE_UPDATE
+
+}}  // namespace mp
+#endif
+
+#undef MP_IN_PART

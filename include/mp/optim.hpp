@@ -14,4 +14,5 @@
 #include <mp/nn/optim/parameter.hpp>
 #include <mp/nn/optim/schedules.hpp>
 #include <mp/nn/optim/sgd.hpp>
+#include <mp/nn/optim/split_master.hpp>
 #include <mp/nn/optim/weight_average.hpp>

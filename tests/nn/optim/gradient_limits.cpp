@@ -85,11 +85,12 @@ TEST_CASE_TEMPLATE("every instruction set counts what is above a limit", Gradien
                 CAPTURE(inverse);
                 CAPTURE(limit);
                 const auto bits = std::bit_cast<std::uint32_t>(limit);
-                const auto check = mp::detail::select_check<Gradient>(exec.instructions, inverse);
+                const auto& type = mp::detail::gradient_record<Gradient>::record;
+                const auto check = mp::detail::select_check(type, exec.instructions, inverse);
                 CHECK(check(gradient.data(), gradient.size(), inverse, bits) == expected);
                 std::vector<float> unscaled(gradient.size());
                 const auto pass =
-                    mp::detail::select_unscale<Gradient>(exec.instructions, inverse, false, gradient.size());
+                    mp::detail::select_unscale(type, exec.instructions, inverse, false, gradient.size());
                 CHECK(pass(gradient.data(), unscaled.data(), gradient.size(), inverse, bits) == expected);
             }
         }

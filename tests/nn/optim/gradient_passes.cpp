@@ -104,7 +104,54 @@ public:
     }
 };
 
+/// A rule with eight states, of which an object may have fewer: each that is there grows by its number.
+template <class State>
+class counting_rule : public mp::optimizer_base<mp::bfloat16, mp::bfloat16, float, State> {
+    using base = mp::optimizer_base<mp::bfloat16, mp::bfloat16, float, State>;
+
+public:
+    counting_rule(mp::cpu exec, std::vector<typename base::parameter_type> parameters, std::size_t states)
+        : base("counting_rule", exec, std::move(parameters), 1.0, states) {}
+
+    void step() {
+        base::template apply<8>(1.0F, [](std::uint64_t) {
+            return
+                [](float* weights, const float* gradient, std::array<float*, 8> states, std::size_t count) {
+                    for (std::size_t i = 0; i < count; ++i) {
+                        weights[i] -= gradient[i];
+                        for (std::size_t s = 0; s < 8; ++s) {
+                            if (states[s] != nullptr) states[s][i] += static_cast<float>(s + 1);
+                        }
+                    }
+                };
+        });
+    }
+};
+
+template <class State>
+void check_counting_rule() {
+    for (const std::size_t states : {std::size_t{0}, std::size_t{3}, std::size_t{8}}) {
+        std::vector<mp::bfloat16> weights(5001, mp::bfloat16(4.0F)), gradient(5001, mp::bfloat16(0.5F));
+        counting_rule<State> optimizer({.threads = 2}, {{"w", weights, gradient}}, states);
+        optimizer.step();
+        optimizer.step();
+        std::size_t wrong = 0;
+        for (const mp::bfloat16& weight : weights) wrong += weight != mp::bfloat16(3.0F) ? 1U : 0U;
+        for (std::size_t s = 0; s < states; ++s) {
+            std::vector<float> values(weights.size());
+            optimizer.copy_state(0, s, 0, values);
+            for (const float value : values) wrong += value != 2.0F * static_cast<float>(s + 1) ? 1U : 0U;
+        }
+        CHECK(wrong == 0);
+    }
+}
+
 }  // namespace
+
+TEST_CASE("a user-defined rule has up to eight states; those that an optimizer was made without are null") {
+    check_counting_rule<float>();
+    check_counting_rule<mp::bfloat16>();
+}
 
 TEST_CASE(
     "the norm has the bits of its documented order on every instruction set, with any number of threads") {

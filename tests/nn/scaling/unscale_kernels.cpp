@@ -160,8 +160,9 @@ TEST_CASE("results that are written past the caches may lie at any byte") {
     std::vector<float> expected(size);
     mp::unscale_and_check(mp::cpu{1, mp::instruction_set::portable}, gradients, expected, 0.5F);
     on_every_instruction_set([&](mp::cpu exec) {
-        const auto pass = mp::detail::select_unscale<mp::half>(exec.instructions, 0.5F, false,
-                                                               mp::detail::large_result / sizeof(float));
+        const auto pass =
+            mp::detail::select_unscale(mp::detail::gradient_record<mp::half>::record, exec.instructions, 0.5F,
+                                       false, mp::detail::large_result / sizeof(float));
         std::size_t wrong = 0;
         for (std::size_t offset = 0; offset < 64; offset += byte_step<float>) {
             placed_array<float> unscaled(offset, size);

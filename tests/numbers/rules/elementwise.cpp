@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include <doctest/doctest.h>
+#include <mp/nn/optim/weight_average.hpp>
 #include <mp/numbers/format/classification.hpp>
 #include <mp/numbers/rules/elementwise.hpp>
 #include <mp/numbers/simd/processor.hpp>

@@ -56,7 +56,7 @@ public:
 
 private:
     static constexpr std::size_t padded(std::size_t size) {
-        return (size + square_lanes - 1) / square_lanes * square_lanes;
+        return (size + adafactor_group - 1) / adafactor_group * adafactor_group;
     }
     static adafactor_state state_of(std::size_t index, const auto& parameter) {
         const std::size_t size = parameter.weights.size();
@@ -150,9 +150,8 @@ private:
         base::apply_to_parameters(
             inverse_scale, [this](std::size_t index, std::uint64_t number, const auto& elements) {
                 const std::size_t group = base::parameters()[index].group;
-                const adafactor_options& options = base::options(group);
-                const detail::adafactor_coefficients c(options, base::learning_rate(group), number);
-                detail::adafactor_update(elements, memory_.states()[index], options, c).run();
+                detail::update_by_adafactor(elements, memory_.states()[index], base::options(group),
+                                            base::learning_rate(group), number);
             });
     }
 

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <mp/config.hpp>
-#include <mp/numbers/rules/block_moments.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -23,6 +23,15 @@
 #include <string_view>
 #include <type_traits>
 
+namespace mp::detail { inline namespace MP_CORE_NAMESPACE {
+
+/// Throws argument_error unless the values can be kept in a state whose largest number is `largest`: finite, and not
+/// negative where they are means of squares.
+MP_CORE_FUNCTION void require_moments(std::string_view function, const std::string& name,
+                                      std::span<const float> values, double largest, bool of_squares);
+
+}}  // namespace mp::detail
+
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// The largest finite value of an array of weights or of state.
@@ -32,25 +41,6 @@ template <class Value>
         return static_cast<double>((std::numeric_limits<Value>::max)());
     } else {
         return largest_float_as_double;  // scales of block_moment are float
-    }
-}
-
-/// Throws argument_error unless the values of a state can be kept in State: finite, and not negative where they are
-/// means of squares.
-template <class State>
-void require_moments(std::string_view function, const std::string& name, std::span<const float> values,
-                     bool of_squares) {
-    for (std::size_t i = 0; i < values.size(); ++i) {
-        const auto value = static_cast<double>(values[i]);
-        const auto refuse = [&](std::string_view why) {
-            throw_argument(function, name + "[" + error_text(i) + "]", values[i], why);
-        };
-        if (is_non_finite(value)) refuse("must be finite");
-        if (of_squares && value < 0.0) refuse("must not be negative: it is a mean of squares");
-        if (!(value <= largest_stored<State>() && value >= -largest_stored<State>())) {
-            refuse("must be at most " + error_text(largest_stored<State>()) +
-                   ", the largest number of the state");
-        }
     }
 }
 
@@ -80,3 +70,24 @@ template <class Weight, class Master, class State, class Options>
 }
 
 }}  // namespace mp::detail
+
+#if MP_CORE_BODIES
+namespace mp::detail { inline namespace MP_CORE_NAMESPACE {
+
+MP_CORE_FUNCTION void require_moments(std::string_view function, const std::string& name,
+                                      std::span<const float> values, double largest, bool of_squares) {
+    for (std::size_t i = 0; i < values.size(); ++i) {
+        const auto value = static_cast<double>(values[i]);
+        const auto refuse = [&](std::string_view why) {
+            throw_argument(function, name + "[" + error_text(i) + "]", values[i], why);
+        };
+        if (is_non_finite(value)) refuse("must be finite");
+        if (of_squares && value < 0.0) refuse("must not be negative: it is a mean of squares");
+        if (!(value <= largest && value >= -largest)) {
+            refuse("must be at most " + error_text(largest) + ", the largest number of the state");
+        }
+    }
+}
+
+}}  // namespace mp::detail
+#endif

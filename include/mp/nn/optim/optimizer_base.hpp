@@ -4,15 +4,11 @@
 #pragma once
 
 #include <mp/base/parallel.hpp>
-#include <mp/nn/optim/kernels/layer_norms.hpp>
-#include <mp/nn/optim/kernels/square_sums.hpp>
+#include <mp/nn/optim/block_moments.hpp>
 #include <mp/nn/optim/kernels/update.hpp>
-#include <mp/nn/optim/optimizer_gradients.hpp>
 #include <mp/nn/optim/optimizer_memory.hpp>
-#include <mp/nn/optim/trust_ratio.hpp>
 #include <mp/nn/optim/update_passes.hpp>
 #include <mp/nn/optim/weight_update.hpp>
-#include <mp/nn/scaling/unscale.hpp>
 #include <mp/numbers/simd/floating_point_modes.hpp>
 
 #include <algorithm>
@@ -21,6 +17,7 @@
 #include <cstdint>
 #include <span>
 #include <type_traits>
+#include <vector>
 
 namespace mp { inline namespace MP_ISA_NAMESPACE {
 
@@ -48,8 +45,7 @@ namespace mp { inline namespace MP_ISA_NAMESPACE {
 template <class Weight, class Gradient = Weight, class Master = float, class State = Master>
     requires detail::exact_in_float<Weight> && detail::exact_in_float<Gradient> &&
              detail::exact_in_float<Master> && detail::state_format<State>
-class optimizer_base : public optimizer_gradients<Weight, Gradient, Master, State> {
-    using gradients = optimizer_gradients<Weight, Gradient, Master, State>;
+class optimizer_base : public optimizer_memory<Weight, Gradient, Master, State> {
     using memory = optimizer_memory<Weight, Gradient, Master, State>;
 
 public:
@@ -57,9 +53,9 @@ public:
     using typename memory::parameter_type;
 
 protected:
-    using gradients::gradients;
     using memory::begin_step;
     using memory::finish_step;
+    using memory::memory;
     using memory::takes_part;
 
     optimizer_base(optimizer_base&&) noexcept = default;
@@ -76,85 +72,42 @@ protected:
     /// nearest; weight_update is for the library's own rules.
     template <std::size_t States, class Rule>
     void apply(float inverse_scale, Rule rule) {
-        static_assert(!has_block_moments,
+        static_assert(!std::is_same_v<State, block_moment>,
                       "mp::optimizer_base::apply: a rule of your own has no moments in blocks; take float, "
                       "bfloat16 or half for State");
+        static_assert(States <= detail::max_states, "mp::optimizer_base::apply: a rule has at most 8 states");
         const detail::default_floating_point_modes modes;
         begin_step();
         // Nothing below throws once the first chunk has begun, so a failure to start threads changes nothing.
-        layout_.for_each_chunk(
-            exec_, detail::update_grain, [&](std::size_t i, std::size_t first, std::size_t last) {
+        memory::layout_.for_each_chunk(
+            memory::exec_, detail::update_grain, [&](std::size_t i, std::size_t first, std::size_t last) {
                 if (!takes_part(i)) return;
-                with_arrays<States>(i, first, last, inverse_scale, [&](const auto& arrays) {
-                    if constexpr (std::invocable<Rule&, std::uint64_t, std::size_t>) {
-                        detail::update_by_rule(arrays, rule(updates_[i] + 1, parameters_[i].group));
-                    } else {
-                        detail::update_by_rule(arrays, rule(updates_[i] + 1));
-                    }
-                });
+                detail::update_arrays arrays = memory::arrays_of(i, first, last, inverse_scale);
+                arrays.how = weight_update::nearest;
+                const std::uint64_t update = arrays.update;
+                if constexpr (std::invocable<Rule&, std::uint64_t, std::size_t>) {
+                    detail::update_by_rule<States>(memory::isa_, arrays,
+                                                   rule(update, memory::arrays_[i].group));
+                } else {
+                    detail::update_by_rule<States>(memory::isa_, arrays, rule(update));
+                }
             });
         finish_step();
     }
 
-    /// As apply(), with one of the library's own rules, whose kernels keep everything in registers.
-    /// `coefficients` are what the rule multiplies by in each parameter.
-    template <class Coefficients>
-    void apply_kernel(float inverse_scale, std::span<const Coefficients> coefficients) {
-        begin_step();
-        with_weight_update([&]<weight_update How>() {
-            for_each_trained_chunk<Coefficients::states>(
-                inverse_scale, [&]<class Arrays>(std::size_t i, std::size_t /*first*/, const Arrays& arrays) {
-                    if constexpr (has_block_moments) {
-                        detail::update_blocks<How>(isa_, arrays, coefficients[i]);
-                    } else {
-                        detail::select_update<How, Coefficients, Arrays>(isa_)(arrays, coefficients[i]);
-                    }
-                });
-        });
-        finish_step();
-    }
-
-    /// The norms that coefficients depend on, of the parameters where they are wanted; nothing else changes. `sums` has
-    /// room for norm_sums() numbers. The caller has set default modes.
-    template <class Coefficients>
-    void measure_kernel(float inverse_scale, std::span<const Coefficients> coefficients,
-                        std::span<double> sums, std::span<detail::layer_norms> norms) {
-        begin_step();
-        double* const weight_sums = sums.data();
-        double* const measured_sums = sums.data() + layout_.chunks();
-        with_weight_update([&]<weight_update How>() {
-            for_each_trained_chunk<Coefficients::measured_states>(
-                inverse_scale, [&](std::size_t i, std::size_t first, const auto& arrays) {
-                    if (!norms[i].wanted) return;
-                    const std::size_t at = layout_.first_chunk(i) + first / detail::parameter_layout::chunk;
-                    detail::sum_layer_squares<How>(isa_, arrays, coefficients[i], weight_sums + at,
-                                                   measured_sums + at);
-                });
-        });
-        for (std::size_t i = 0; i < parameters_.size(); ++i) {
-            if (!takes_part(i) || !norms[i].wanted) continue;
-            const std::size_t begin = layout_.first_chunk(i);
-            const std::size_t end =
-                i + 1 < parameters_.size() ? layout_.first_chunk(i + 1) : layout_.chunks();
-            norms[i].weights = detail::double_sqrt(detail::sum_of_blocks(weight_sums + begin, end - begin));
-            norms[i].measured =
-                detail::double_sqrt(detail::sum_of_blocks(measured_sums + begin, end - begin));
-        }
-    }
-    [[nodiscard]] std::size_t norm_sums() const noexcept { return 2 * layout_.chunks(); }
-
-    /// Coefficients of each parameter, which are coefficients_of(update, group), where default modes are set.
+    /// Sets the coefficients of each parameter to coefficients_of(update, group), where default modes are set.
     template <class Coefficients, class CoefficientsOf>
     void set_coefficients(std::span<Coefficients> of_group, std::span<Coefficients> of_parameter,
                           const CoefficientsOf& coefficients_of) const {
-        if (parameters_.empty()) return;  // of an optimizer that was moved from
+        if (memory::arrays_.empty()) return;  // of an optimizer that was moved from
         // Powers take long for small parameters, and nearly always all have had as many updates.
-        const std::uint64_t usual_number = *std::max_element(updates_.begin(), updates_.end()) + 1;
+        const std::vector<std::uint64_t>& updates = memory::updates_;
+        const std::uint64_t usual_number = *std::max_element(updates.begin(), updates.end()) + 1;
         for (std::size_t group = 0; group < of_group.size(); ++group)
             of_group[group] = coefficients_of(usual_number, group);
-        for (std::size_t i = 0; i < parameters_.size(); ++i) {
-            const std::uint64_t number = updates_[i] + 1;
-            const std::size_t group = parameters_[i].group;
+        for (std::size_t i = 0; i < updates.size(); ++i) {
+            const std::uint64_t number = updates[i] + 1;
+            const std::size_t group = memory::arrays_[i].group;
             of_parameter[i] = number == usual_number ? of_group[group] : coefficients_of(number, group);
         }
     }
@@ -168,142 +121,17 @@ protected:
     void apply_to_parameters(float inverse_scale, Function f) {
         const detail::default_floating_point_modes modes;
         begin_step();
-        detail::parallel_for(exec_, parameters_.size(), 1, [&](std::size_t begin, std::size_t end) {
-            const detail::default_floating_point_modes modes_of_thread;
-            for (std::size_t i = begin; i < end; ++i) {
-                if (takes_part(i)) {
-                    f(i, updates_[i] + 1, whole_parameter{*this, i, inverse_scale});
-                }
-            }
-        });
+        detail::parallel_for(memory::exec_, memory::arrays_.size(), 1,
+                             [&](std::size_t begin, std::size_t end) {
+                                 const detail::default_floating_point_modes modes_of_thread;
+                                 for (std::size_t i = begin; i < end; ++i) {
+                                     if (!takes_part(i)) continue;
+                                     const detail::update_arrays arrays =
+                                         memory::arrays_of(i, 0, memory::arrays_[i].size, inverse_scale);
+                                     f(i, arrays.update, detail::whole_parameter{memory::isa_, arrays});
+                                 }
+                             });
         finish_step();
-    }
-
-private:
-    using memory::compensation_;
-    using memory::exec_;
-    using memory::first_block_;
-    using memory::has_block_moments;
-    using memory::has_copy_;
-    using memory::how_;
-    using memory::isa_;
-    using memory::layout_;
-    using memory::masters_;
-    using memory::masters_can_split;
-    using memory::parameters_;
-    using memory::pending_;
-    using memory::scales_;
-    using memory::seed_;
-    using memory::states_;
-    using memory::unscaled_;
-    using memory::unscaled_spans_;
-    using memory::updates_;
-    using memory::weights_can_stall;
-
-    /// The elements of a parameter, for apply_to_parameters.
-    struct whole_parameter {
-        optimizer_base& all;
-        std::size_t index;
-        float inverse_scale;
-
-        void gradient(std::size_t first, std::size_t count, float* to) const {
-            all.template with_arrays<0>(index, first, first + count, inverse_scale, [&](const auto& arrays) {
-                detail::load_gradient(arrays, 0, count, to);
-            });
-        }
-        void weights(std::size_t first, std::size_t count, float* to) const {
-            detail::copy_block(masters() + first, to, count);
-        }
-        void set_weights(std::size_t first, std::size_t count, const float* from) const {
-            detail::copy_block(from, masters() + first, count);
-            if constexpr (has_master_copy) {
-                detail::copy_block(masters() + first, all.parameters_[index].weights.data() + first, count);
-            }
-        }
-
-    private:
-        [[nodiscard]] Master* masters() const {
-            if constexpr (has_master_copy) {
-                return all.masters_.data() + all.layout_.offset(index);
-            } else {
-                return all.parameters_[index].weights.data();
-            }
-        }
-    };
-
-    /// Calls `f.operator()<How>()` with the way in which weights are updated.
-    template <class Function>
-    void with_weight_update(const Function& f) const {
-        switch (how_) {
-            case weight_update::nearest:
-                return f.template operator()<weight_update::nearest>();
-            case weight_update::stochastic:
-                if constexpr (weights_can_stall) f.template operator()<weight_update::stochastic>();
-                return;
-            case weight_update::kahan:
-                if constexpr (weights_can_stall) f.template operator()<weight_update::kahan>();
-                return;
-            case weight_update::split:
-                if constexpr (masters_can_split) f.template operator()<weight_update::split>();
-                return;
-        }
-    }
-
-    /// Calls f(index, first, arrays) on chunks, from `first` on, of all parameters that have a gradient.
-    template <std::size_t States, class Function>
-    void for_each_trained_chunk(float inverse_scale, const Function& f) {
-        layout_.for_each_chunk(exec_, detail::update_grain,
-                               [&](std::size_t i, std::size_t first, std::size_t last) {
-                                   if (!takes_part(i)) return;
-                                   with_arrays<States>(i, first, last, inverse_scale,
-                                                       [&](const auto& arrays) { f(i, first, arrays); });
-                               });
-    }
-
-    /// Calls f with a chunk of parameter `index`, and with the gradient that an update uses: the unscaled one
-    /// if it is there.
-    template <std::size_t States, class Function>
-    void with_arrays(std::size_t index, std::size_t first, std::size_t last, float inverse_scale,
-                     Function f) {
-        const auto call = [&](const auto* gradient, detail::pending_factors by) {
-            using gradient_value = std::remove_const_t<std::remove_pointer_t<decltype(gradient)>>;
-            const std::size_t at = layout_.offset(index) + first;
-            using state = std::conditional_t<States == 0, float, State>;
-            detail::update_arrays<Weight, gradient_value, Master, state, States> arrays{};
-            arrays.weights = parameters_[index].weights.data() + first;
-            if constexpr (has_master_copy) {
-                arrays.masters = masters_.data() + at;
-            } else {
-                arrays.masters = arrays.weights;
-            }
-            arrays.gradient = gradient + first;
-            if constexpr (States != 0) {
-                for (std::size_t s = 0; s < (std::min)(States, states_.size()); ++s) {
-                    arrays.states[s] = states_[s].data() + at;
-                    if constexpr (has_block_moments) {
-                        arrays.scales[s] =
-                            scales_[s].data() + first_block_[index] + first / detail::moments_block;
-                    }
-                }
-            }
-            if (!compensation_.empty()) arrays.compensation = compensation_.data() + at;
-            arrays.count = last - first;
-            arrays.inverse_scale = by.inverse_scale;
-            arrays.clip_factor = by.clip_factor;
-            arrays.first = parameters_[index].share_first + first;
-            arrays.seed = seed_;
-            arrays.parameter = static_cast<std::uint32_t>(index);
-            arrays.update = updates_[index] + 1;
-            f(arrays);
-        };
-        const Gradient* const own = parameters_[index].gradient.data();
-        if (!unscaled_) {
-            call(own, {inverse_scale, 1.0F});
-        } else if (has_copy_) {
-            call(static_cast<const float*>(unscaled_spans_[index].data()), {});
-        } else {
-            call(own, pending_);
-        }
     }
 };
 

@@ -3,104 +3,63 @@
 /// Gradients before a step: unscaling, checking, clipping.
 #pragma once
 
-#include <mp/error.hpp>
+#include <mp/config.hpp>
 #include <mp/nn/optim/gradient_limits.hpp>
-#include <mp/nn/optim/gradient_passes.hpp>
-#include <mp/nn/optim/optimizer_memory.hpp>
-#include <mp/nn/optim/option_checks.hpp>
-#include <mp/nn/scaling/gradient_clipping.hpp>
+#include <mp/nn/optim/optimizer_state.hpp>
+#include <mp/nn/optim/trust_ratio.hpp>
 #include <mp/nn/scaling/optimizer_protocol.hpp>
-#include <mp/nn/scaling/scale_checks.hpp>
 #include <mp/nn/scaling/scaled_gradient.hpp>
 #include <mp/nn/scaling/unscale.hpp>
+
+#if MP_CORE_BODIES
+#include <mp/base/bits.hpp>
+#include <mp/error.hpp>
+#include <mp/nn/optim/gradient_passes.hpp>
+#include <mp/nn/optim/kernels/layer_norms.hpp>
+#include <mp/nn/optim/option_checks.hpp>
+#include <mp/nn/scaling/gradient_clipping.hpp>
+#include <mp/nn/scaling/scale_checks.hpp>
 #include <mp/numbers/simd/floating_point_modes.hpp>
 
 #include <algorithm>
+#include <cstring>
+#endif
+
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <string>
 #include <string_view>
-#include <type_traits>
 #include <vector>
 
-namespace mp { inline namespace MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_CORE_NAMESPACE {
 
 /// The gradients of an optimizer between the backward pass and the step. See optimizer_base, which adds the
 /// passes that apply an update.
-template <class Weight, class Gradient, class Master, class State>
-class optimizer_gradients : public optimizer_memory<Weight, Gradient, Master, State> {
-    using memory = optimizer_memory<Weight, Gradient, Master, State>;
-
+class optimizer_gradients : public optimizer_state {
 public:
-    using typename memory::parameter_type;
-
-    /// From now on, clipping and step() take all gradients times the inverse of the loss scale. Without loss
+    /// Has clipping and step() take all gradients times the inverse of the loss scale. Without loss
     /// scaling, pass 1.
     ///
     /// \returns what was found among the results
     /// \throws state_error     already unscaled since the last step, skip_step or zero_gradients
     /// \throws argument_error  the inverse scale is NaN or negative
-    gradient_report unscale_gradients(float inverse_scale) {
-        if (unscaled_) {
-            detail::throw_error(state_error(
-                "mp::optimizer_base::unscale_gradients: the gradients are already unscaled; step, skip_step "
-                "or zero_gradients starts the next round"));
-        }
-        detail::require_inverse_scale("mp::optimizer_base::unscale_gradients", inverse_scale);
-        allocate_square_sums();
-        gradient_report report;
-        if constexpr (std::is_same_v<Gradient, float>) {
-            allocate_unscaled();
-            const auto pass = detail::select_unscale<float>(isa_, inverse_scale, true, layout_.total());
-            report = detail::report_on_gradients(
-                exec_, layout_, parameters_, [&](std::size_t i, std::size_t first, std::size_t last) {
-                    float* const values = unscaled_spans_[i].data() + first;
-                    return pass(values, values, last - first, inverse_scale, limit_of(i));
-                });
-            has_copy_ = true;
-        } else {
-            report = check_gradients(inverse_scale);
-            pending_ = {inverse_scale, 1.0F};
-            has_copy_ = false;
-        }
-        unscaled_ = true;
-        return report;
-    }
+    gradient_report unscale_gradients(float inverse_scale);
 
-    /// As unscale_gradients(), for gradients that lie elsewhere, such as those of mp::gradient_accumulator:
+    /// Unscales gradients that lie elsewhere, such as those of mp::gradient_accumulator:
     /// one for each parameter, each with its own scale. They are not changed; the parameters' own gradients
-    /// are not looked at, and if they are float, overwritten by the results.
+    /// are not read, and if they are float, overwritten by the results.
     ///
     /// \throws state_error     already unscaled since the last step, skip_step or zero_gradients
     /// \throws argument_error  there are not as many gradients as parameters, or one has another size than
     ///                         its parameter's gradient
     template <class Value>
     gradient_report unscale_gradients_from(std::span<const scaled_gradient<Value>> gradients) {
-        constexpr std::string_view function = "mp::optimizer_base::unscale_gradients_from";
-        if (unscaled_) {
-            detail::throw_joined<state_error>(
-                {function,
-                 ": the gradients are already unscaled; step, skip_step or zero_gradients starts "
-                 "the next round"});
-        }
-        if (gradients.size() != parameters_.size()) {
-            detail::throw_argument(
-                function, "gradients.size()", gradients.size(),
-                "must equal the number of parameters, which is " + detail::error_text(parameters_.size()));
-        }
-        for (std::size_t i = 0; i < parameters_.size(); ++i) {
-            if (gradients[i].size() != parameters_[i].gradient.size()) {
-                detail::throw_argument(function, "gradients[" + detail::error_text(i) + "].size()",
-                                       gradients[i].size(),
-                                       "must equal the size of the parameter's gradient, which is " +
-                                           detail::error_text(parameters_[i].gradient.size()));
-            }
-        }
+        require_scaled("mp::optimizer_base::unscale_gradients_from", gradients.size());
+        for (std::size_t i = 0; i < arrays_.size(); ++i) require_gradient_size(i, gradients[i].size());
         allocate_square_sums();
         allocate_unscaled();
         gradient_report report;
-        for (std::size_t i = 0; i < parameters_.size(); ++i) {
+        for (std::size_t i = 0; i < arrays_.size(); ++i) {
             report.add(i, gradients[i].size(),
                        detail::unscale_within(exec_, gradients[i].values_with_scale(), unscaled_spans_[i],
                                               inverse_of_scale(gradients[i].scale()), limit_of(i)));
@@ -127,46 +86,22 @@ public:
     ///
     /// \throws state_error     the gradients are already unscaled
     /// \throws argument_error  the inverse scale is NaN or negative
-    [[nodiscard]] gradient_report check_gradients(float inverse_scale) const {
-        require_fused_step("mp::optimizer_base::check_gradients", inverse_scale);
-        const auto pass = detail::select_check<Gradient>(isa_, inverse_scale);
-        return detail::report_on_gradients(
-            exec_, layout_, parameters_, [&](std::size_t i, std::size_t first, std::size_t last) {
-                return pass(parameters_[i].gradient.data() + first, last - first, inverse_scale, limit_of(i));
-            });
-    }
+    [[nodiscard]] gradient_report check_gradients(float inverse_scale) const;
 
     /// The report on the unscaled gradients as the next step uses them, which may have been clipped since. For a
     /// loss scaler, where the report before has values that are too large.
     ///
     /// \throws state_error  the gradients are not unscaled
-    [[nodiscard]] gradient_report check_unscaled_gradients() const {
-        require_unscaled("mp::optimizer_base::check_unscaled_gradients");
-        return detail::report_on_gradients(
-            exec_, layout_, parameters_, [&](std::size_t i, std::size_t first, std::size_t last) {
-                const std::uint32_t limit = limit_of(i);
-                if (has_copy_) {
-                    const auto check = detail::select_check<float>(isa_, 1.0F);
-                    return check(unscaled_spans_[i].data() + first, last - first, 1.0F, limit);
-                }
-                return detail::check_product(
-                    isa_, std::span<const Gradient>(parameters_[i].gradient).subspan(first, last - first),
-                    pending_, limit);
-            });
-    }
+    [[nodiscard]] gradient_report check_unscaled_gradients() const;
 
     /// Whether the unscaled gradients are there: after unscale_gradients and before the end of the step.
-    [[nodiscard]] bool gradients_unscaled() const noexcept { return unscaled_; }
+    [[nodiscard]] MP_ALWAYS_INLINE bool gradients_unscaled() const noexcept { return unscaled_; }
 
     /// The unscaled gradients, a span for each parameter (empty where it has no gradient), to be looked at
     /// and changed before step(). Unless gradients are float, they are copied for that: 4 bytes a parameter.
     ///
     /// \throws state_error  the gradients are not unscaled
-    [[nodiscard]] std::span<const std::span<float>> unscaled_gradients() {
-        require_unscaled("mp::optimizer_base::unscaled_gradients");
-        copy_gradients();
-        return unscaled_spans_;
-    }
+    [[nodiscard]] std::span<const std::span<float>> unscaled_gradients();
 
     /// Scales the unscaled gradients down, all by the same factor, so that their Euclidean norm is at most
     /// `max_norm`: the factor is max_norm / (norm + 1e-6) where that is less than 1, as in
@@ -177,165 +112,320 @@ public:
     /// \returns the norm before clipping
     /// \throws state_error     the gradients are not unscaled, so the limit would apply to scaled values
     /// \throws argument_error  max_norm is NaN or not positive
-    double clip_gradient_norm(double max_norm) {
-        constexpr std::string_view function = "mp::optimizer_base::clip_gradient_norm";
-        require_unscaled(function);
-        detail::require_limit(function, "max_norm", max_norm);
-        const double norm = gradient_norm();
-        scale_gradients(detail::in_default_modes([&] { return detail::clip_factor(norm, max_norm); }));
-        return norm;
-    }
+    double clip_gradient_norm(double max_norm);
 
     /// The Euclidean norm of the unscaled gradients, summed as in clip_gradient_norm.
     ///
     /// \throws state_error  the gradients are not unscaled
-    [[nodiscard]] double gradient_norm() {
-        require_unscaled("mp::optimizer_base::gradient_norm");
-        if (has_copy_) {
-            return detail::norm_of_gradients<float>(
-                exec_, isa_, layout_, [&](std::size_t i) { return unscaled_spans_[i]; }, {}, square_sums_);
-        }
-        return detail::norm_of_gradients<Gradient>(
-            exec_, isa_, layout_, [&](std::size_t i) { return parameters_[i].gradient; }, pending_,
-            square_sums_);
-    }
+    [[nodiscard]] double gradient_norm();
 
     /// What gradient_norm() is the sum of: the squares of each 4096 elements of every parameter, in order, in
     /// the order of <mp/nn/optim/kernels/square_sums.hpp>. For ranks that have shares of parameters.
     ///
     /// \throws state_error  the gradients are not unscaled
-    [[nodiscard]] std::span<const double> gradient_square_sums() {
-        static_cast<void>(gradient_norm());
-        return square_sums_;
-    }
+    [[nodiscard]] std::span<const double> gradient_square_sums();
 
     /// Multiplies the unscaled gradients by `factor`, each product rounded to float; by 1 they stay as they
     /// are. The first factor costs no memory.
     ///
     /// \throws state_error  the gradients are not unscaled
-    void scale_gradients(float factor) {
-        require_unscaled("mp::optimizer_base::scale_gradients");
-        if (detail::same_value(static_cast<double>(factor), 1.0)) return;
-        if (!has_copy_ && detail::same_value(pending_.clip_factor, 1.0F)) {
-            pending_.clip_factor = factor;
-            return;
-        }
-        copy_gradients();
-        const detail::default_floating_point_modes modes;
-        detail::scale_gradients(exec_, isa_, layout_, unscaled_spans_, factor);
-    }
+    void scale_gradients(float factor);
 
     /// Brings every unscaled gradient into [-limit, limit], as torch.nn.utils.clip_grad_value_. A NaN stays
     /// one.
     ///
     /// \throws state_error     the gradients are not unscaled
     /// \throws argument_error  limit is NaN, or not positive as a float
-    void clip_gradient_value(double limit) {
-        constexpr std::string_view function = "mp::optimizer_base::clip_gradient_value";
-        require_unscaled(function);
-        detail::require_limit(function, "limit", limit);
-        detail::require_not_vanishing(function, "limit", limit);
-        copy_gradients();
-        detail::clamp_gradients(exec_, layout_, unscaled_spans_, static_cast<float>(limit));
-    }
+    void clip_gradient_value(double limit);
 
     /// Ends the round without a step: forgets the unscaled gradients and leaves weights, masters, state and
     /// counts as they are, to the last bit. Versions advance, by which layers with delayed scales of 8-bit operands
     /// know that an iteration has ended.
-    void skip_step() noexcept {
-        forget_round();
-        const bool current = memory::masters_are_current();
-        for (const parameter_type& it : parameters_) it.version.changed();
-        if (current) memory::adopt_weight_versions();
-    }
+    void skip_step() noexcept;
 
     /// Sets all gradients to zero, for a backward pass that adds to them, and forgets the unscaled ones.
-    void zero_gradients() noexcept {
-        for (const parameter_type& it : parameters_) {
-            std::fill(it.gradient.begin(), it.gradient.end(), Gradient{});
-        }
-        forget_round();
-    }
+    void zero_gradients() noexcept;
 
 protected:
-    using memory::memory;
-
-    optimizer_gradients(optimizer_gradients&&) noexcept = default;
-    optimizer_gradients& operator=(optimizer_gradients&&) noexcept = default;
-    ~optimizer_gradients() = default;
+    using optimizer_state::optimizer_state;
+    optimizer_gradients(optimizer_gradients&&) noexcept;
+    optimizer_gradients& operator=(optimizer_gradients&&) noexcept;
+    ~optimizer_gradients();
 
     /// Sets the largest gradients of a group; without a call only infinities and NaNs are reported.
-    void limit_gradients(const detail::gradient_limits& limits, std::size_t group) {
-        limits_.resize((std::max)(limits_.size(), group + 1));
-        limits_[group] = limits;
-    }
+    void limit_gradients(const detail::gradient_limits& limits, std::size_t group);
+
+    /// Applies an update by one of the library's own rules to all parameters that have a gradient. `coefficients` are the
+    /// factors of the rule for each parameter.
+    template <class Coefficients>
+    void apply_kernel(float inverse_scale, std::span<const Coefficients> coefficients);
+
+    /// Computes the norms that coefficients depend on, of the parameters where they are wanted; nothing else changes.
+    /// `sums` has norm_sums() elements. The caller has set default modes.
+    template <class Coefficients>
+    void measure_kernel(float inverse_scale, std::span<const Coefficients> coefficients,
+                        std::span<double> sums, std::span<detail::layer_norms> norms);
+    [[nodiscard]] MP_ALWAYS_INLINE std::size_t norm_sums() const noexcept { return 2 * layout_.chunks(); }
 
     /// Checks the state and the argument of a fused step.
-    void require_fused_step(std::string_view function, float inverse_scale) const {
-        if (unscaled_) {
-            detail::throw_joined<state_error>(
-                {function, ": the gradients are already unscaled; call step() without an inverse scale"});
-        }
-        detail::require_inverse_scale(function, inverse_scale);
-    }
-
-    using memory::agreed_;
-    using memory::allocate_square_sums;
-    using memory::allocate_unscaled;
-    using memory::exec_;
-    using memory::has_copy_;
-    using memory::isa_;
-    using memory::layout_;
-    using memory::parameters_;
-    using memory::pending_;
-    using memory::rates_;
-    using memory::square_sums_;
-    using memory::unscaled_;
-    using memory::unscaled_spans_;
+    void require_fused_step(std::string_view function, float inverse_scale) const;
 
 private:
-    void forget_round() noexcept {
-        unscaled_ = false;
-        agreed_.clear();
-    }
+    void forget_round() noexcept;
 
     /// Bits of the largest gradient that a step takes of a parameter.
-    [[nodiscard]] std::uint32_t limit_of(std::size_t index) const {
-        const std::size_t group = parameters_[index].group;
-        if (group >= limits_.size()) return detail::no_check_limit;
-        return detail::largest_gradient_bits(limits_[group], rates_[group]);
-    }
+    [[nodiscard]] std::uint32_t limit_of(std::size_t index) const;
 
     /// Has the unscaled gradients in unscaled_spans_.
-    void copy_gradients() {
-        if (has_copy_) return;
-        allocate_unscaled();
-        const auto unscale =
-            detail::select_unscale<Gradient>(isa_, pending_.inverse_scale, false, layout_.total());
-        layout_.for_each_chunk(exec_, detail::unscale_grain,
-                               [&](std::size_t i, std::size_t first, std::size_t last) {
-                                   if (unscaled_spans_[i].empty()) return;
-                                   static_cast<void>(unscale(parameters_[i].gradient.data() + first,
-                                                             unscaled_spans_[i].data() + first, last - first,
-                                                             pending_.inverse_scale, detail::no_check_limit));
-                               });
-        has_copy_ = true;
-        const float factor = pending_.clip_factor;
-        if (!detail::same_value(factor, 1.0F)) {
-            detail::scale_gradients(exec_, isa_, layout_, unscaled_spans_, factor);
-        }
-    }
+    void copy_gradients();
 
-    void require_unscaled(std::string_view function) const {
-        if (!unscaled_) {
-            detail::throw_joined<state_error>(
-                {function,
-                 ": the gradients have not been unscaled since the last step; call unscale of "
-                 "the loss scaler first (without loss scaling: unscale_gradients(1))"});
-        }
-    }
+    void require_unscaled(std::string_view function) const;
+    /// Throws unless the gradients are not unscaled yet and there are `count` parameters.
+    void require_scaled(std::string_view function, std::size_t count) const;
+    void require_gradient_size(std::size_t index, std::size_t size) const;
 
     std::vector<detail::gradient_limits> limits_;  // of each group
 };
 
 }}  // namespace mp
+
+#if MP_CORE_BODIES
+namespace mp { inline namespace MP_CORE_NAMESPACE {
+
+MP_CORE_FUNCTION optimizer_gradients::optimizer_gradients(optimizer_gradients&&) noexcept = default;
+MP_CORE_FUNCTION optimizer_gradients& optimizer_gradients::operator=(optimizer_gradients&&) noexcept =
+    default;
+MP_CORE_FUNCTION optimizer_gradients::~optimizer_gradients() = default;
+
+MP_CORE_FUNCTION void optimizer_gradients::require_scaled(std::string_view function,
+                                                          std::size_t count) const {
+    if (unscaled_) {
+        detail::throw_joined<state_error>({function,
+                                           ": the gradients are already unscaled; step, skip_step or "
+                                           "zero_gradients starts the next round"});
+    }
+    if (count != arrays_.size()) {
+        detail::throw_argument(
+            function, "gradients.size()", count,
+            "must equal the number of parameters, which is " + detail::error_text(arrays_.size()));
+    }
+}
+
+MP_CORE_FUNCTION void optimizer_gradients::require_gradient_size(std::size_t index, std::size_t size) const {
+    if (size == arrays_[index].gradient_size) return;
+    detail::throw_argument("mp::optimizer_base::unscale_gradients_from",
+                           "gradients[" + detail::error_text(index) + "].size()", size,
+                           "must equal the size of the parameter's gradient, which is " +
+                               detail::error_text(arrays_[index].gradient_size));
+}
+
+MP_CORE_FUNCTION gradient_report optimizer_gradients::unscale_gradients(float inverse_scale) {
+    constexpr std::string_view function = "mp::optimizer_base::unscale_gradients";
+    require_scaled(function, arrays_.size());
+    detail::require_inverse_scale(function, inverse_scale);
+    allocate_square_sums();
+    gradient_report report;
+    if (types_->gradient_is_float) {
+        allocate_unscaled();
+        const detail::unscale_pass pass =
+            detail::select_unscale(*gradient_type_, isa_, inverse_scale, true, layout_.total());
+        report = detail::report_on_gradients(
+            exec_, layout_, arrays_, [&](std::size_t i, std::size_t first, std::size_t last) {
+                float* const values = unscaled_spans_[i].data() + first;
+                return pass(values, values, last - first, inverse_scale, limit_of(i));
+            });
+        has_copy_ = true;
+    } else {
+        report = check_gradients(inverse_scale);
+        pending_ = {inverse_scale, 1.0F};
+        has_copy_ = false;
+    }
+    unscaled_ = true;
+    return report;
+}
+
+MP_CORE_FUNCTION gradient_report optimizer_gradients::check_gradients(float inverse_scale) const {
+    require_fused_step("mp::optimizer_base::check_gradients", inverse_scale);
+    const detail::check_pass pass = detail::select_check(*gradient_type_, isa_, inverse_scale);
+    const std::size_t size = types_->gradient->size;
+    return detail::report_on_gradients(
+        exec_, layout_, arrays_, [&](std::size_t i, std::size_t first, std::size_t last) {
+            return pass(static_cast<const std::byte*>(arrays_[i].gradient) + first * size, last - first,
+                        inverse_scale, limit_of(i));
+        });
+}
+
+MP_CORE_FUNCTION gradient_report optimizer_gradients::check_unscaled_gradients() const {
+    require_unscaled("mp::optimizer_base::check_unscaled_gradients");
+    const detail::gradient_type& floats = detail::gradient_record<float>::record;
+    const std::size_t size = types_->gradient->size;
+    return detail::report_on_gradients(
+        exec_, layout_, arrays_, [&](std::size_t i, std::size_t first, std::size_t last) {
+            const std::uint32_t limit = limit_of(i);
+            if (has_copy_) {
+                const detail::check_pass check = detail::select_check(floats, isa_, 1.0F);
+                return check(unscaled_spans_[i].data() + first, last - first, 1.0F, limit);
+            }
+            return detail::check_product(isa_, *gradient_type_,
+                                         static_cast<const std::byte*>(arrays_[i].gradient) + first * size,
+                                         last - first, pending_, limit);
+        });
+}
+
+MP_CORE_FUNCTION std::span<const std::span<float>> optimizer_gradients::unscaled_gradients() {
+    require_unscaled("mp::optimizer_base::unscaled_gradients");
+    copy_gradients();
+    return unscaled_spans_;
+}
+
+MP_CORE_FUNCTION double optimizer_gradients::clip_gradient_norm(double max_norm) {
+    constexpr std::string_view function = "mp::optimizer_base::clip_gradient_norm";
+    require_unscaled(function);
+    detail::require_limit(function, "max_norm", max_norm);
+    const double norm = gradient_norm();
+    scale_gradients(detail::in_default_modes([&] { return detail::clip_factor(norm, max_norm); }));
+    return norm;
+}
+
+MP_CORE_FUNCTION double optimizer_gradients::gradient_norm() {
+    require_unscaled("mp::optimizer_base::gradient_norm");
+    const detail::gradient_type& floats = detail::gradient_record<float>::record;
+    return detail::norm_of_gradients(
+        exec_, isa_, layout_, has_copy_ ? floats : *gradient_type_,
+        [&](std::size_t i) -> const void* {
+            if (has_copy_) return unscaled_spans_[i].empty() ? nullptr : unscaled_spans_[i].data();
+            return arrays_[i].gradient_size == 0 ? nullptr : arrays_[i].gradient;
+        },
+        has_copy_ ? detail::pending_factors{} : pending_, square_sums_);
+}
+
+MP_CORE_FUNCTION std::span<const double> optimizer_gradients::gradient_square_sums() {
+    static_cast<void>(gradient_norm());
+    return square_sums_;
+}
+
+MP_CORE_FUNCTION void optimizer_gradients::scale_gradients(float factor) {
+    require_unscaled("mp::optimizer_base::scale_gradients");
+    if (detail::same_value(static_cast<double>(factor), 1.0)) return;
+    if (!has_copy_ && detail::same_value(pending_.clip_factor, 1.0F)) {
+        pending_.clip_factor = factor;
+        return;
+    }
+    copy_gradients();
+    const detail::default_floating_point_modes modes;
+    detail::scale_gradients(exec_, isa_, layout_, unscaled_spans_, factor);
+}
+
+MP_CORE_FUNCTION void optimizer_gradients::clip_gradient_value(double limit) {
+    constexpr std::string_view function = "mp::optimizer_base::clip_gradient_value";
+    require_unscaled(function);
+    detail::require_limit(function, "limit", limit);
+    detail::require_not_vanishing(function, "limit", limit);
+    copy_gradients();
+    detail::clamp_gradients(exec_, layout_, unscaled_spans_, static_cast<float>(limit));
+}
+
+MP_CORE_FUNCTION void optimizer_gradients::skip_step() noexcept {
+    forget_round();
+    const bool current = masters_are_current();
+    for (const detail::untyped_parameter& it : arrays_) it.version.changed();
+    if (current) adopt_weight_versions();
+}
+
+MP_CORE_FUNCTION void optimizer_gradients::zero_gradients() noexcept {
+    for (const detail::untyped_parameter& it : arrays_) {
+        if (it.gradient_size != 0) std::memset(it.gradient, 0, it.gradient_size * types_->gradient->size);
+    }
+    forget_round();
+}
+
+MP_CORE_FUNCTION void optimizer_gradients::limit_gradients(const detail::gradient_limits& limits,
+                                                           std::size_t group) {
+    limits_.resize((std::max)(limits_.size(), group + 1));
+    limits_[group] = limits;
+}
+
+MP_CORE_FUNCTION void optimizer_gradients::require_fused_step(std::string_view function,
+                                                              float inverse_scale) const {
+    if (unscaled_) {
+        detail::throw_joined<state_error>(
+            {function, ": the gradients are already unscaled; call step() without an inverse scale"});
+    }
+    detail::require_inverse_scale(function, inverse_scale);
+}
+
+MP_CORE_FUNCTION void optimizer_gradients::forget_round() noexcept {
+    unscaled_ = false;
+    agreed_.clear();
+}
+
+MP_CORE_FUNCTION std::uint32_t optimizer_gradients::limit_of(std::size_t index) const {
+    const std::size_t group = arrays_[index].group;
+    if (group >= limits_.size()) return detail::no_check_limit;
+    return detail::largest_gradient_bits(limits_[group], rates_[group]);
+}
+
+MP_CORE_FUNCTION void optimizer_gradients::copy_gradients() {
+    if (has_copy_) return;
+    allocate_unscaled();
+    const std::size_t size = types_->gradient->size;
+    const detail::unscale_pass unscale =
+        detail::select_unscale(*gradient_type_, isa_, pending_.inverse_scale, false, layout_.total());
+    layout_.for_each_chunk(
+        exec_, detail::unscale_grain, [&](std::size_t i, std::size_t first, std::size_t last) {
+            if (unscaled_spans_[i].empty()) return;
+            static_cast<void>(unscale(static_cast<const std::byte*>(arrays_[i].gradient) + first * size,
+                                      unscaled_spans_[i].data() + first, last - first, pending_.inverse_scale,
+                                      detail::no_check_limit));
+        });
+    has_copy_ = true;
+    const float factor = pending_.clip_factor;
+    if (!detail::same_value(factor, 1.0F)) {
+        detail::scale_gradients(exec_, isa_, layout_, unscaled_spans_, factor);
+    }
+}
+
+MP_CORE_FUNCTION void optimizer_gradients::require_unscaled(std::string_view function) const {
+    if (!unscaled_) {
+        detail::throw_joined<state_error>(
+            {function,
+             ": the gradients have not been unscaled since the last step; call unscale of the loss "
+             "scaler first (without loss scaling: unscale_gradients(1))"});
+    }
+}
+
+template <class Coefficients>
+void optimizer_gradients::apply_kernel(float inverse_scale, std::span<const Coefficients> coefficients) {
+    begin_step();
+    layout_.for_each_chunk(
+        exec_, detail::update_grain, [&](std::size_t i, std::size_t first, std::size_t last) {
+            if (!takes_part(i)) return;
+            detail::update_chunk(isa_, arrays_of(i, first, last, inverse_scale), coefficients[i]);
+        });
+    finish_step();
+}
+
+template <class Coefficients>
+void optimizer_gradients::measure_kernel(float inverse_scale, std::span<const Coefficients> coefficients,
+                                         std::span<double> sums, std::span<detail::layer_norms> norms) {
+    begin_step();
+    double* const weight_sums = sums.data();
+    double* const measured_sums = sums.data() + layout_.chunks();
+    layout_.for_each_chunk(
+        exec_, detail::update_grain, [&](std::size_t i, std::size_t first, std::size_t last) {
+            if (!takes_part(i) || !norms[i].wanted) return;
+            const std::size_t at = layout_.first_chunk(i) + first / detail::parameter_layout::chunk;
+            detail::sum_layer_squares(isa_, arrays_of(i, first, last, inverse_scale), coefficients[i],
+                                      weight_sums + at, measured_sums + at);
+        });
+    for (std::size_t i = 0; i < arrays_.size(); ++i) {
+        if (!takes_part(i) || !norms[i].wanted) continue;
+        const std::size_t begin = layout_.first_chunk(i);
+        const std::size_t end = i + 1 < arrays_.size() ? layout_.first_chunk(i + 1) : layout_.chunks();
+        norms[i].weights = detail::double_sqrt(detail::sum_of_blocks(weight_sums + begin, end - begin));
+        norms[i].measured = detail::double_sqrt(detail::sum_of_blocks(measured_sums + begin, end - begin));
+    }
+}
+
+}}  // namespace mp
+#endif

@@ -4,8 +4,9 @@
 #pragma once
 
 #include <mp/base/buffer_version.hpp>
+#include <mp/base/require_memory.hpp>
+#include <mp/config.hpp>
 #include <mp/error.hpp>
-#include <mp/nn/scaling/unscale.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -42,13 +43,56 @@ struct parameter {
     [[nodiscard]] bool trained() const noexcept { return !gradient.empty() || share_of != 0; }
 };
 
+namespace detail { inline namespace MP_CORE_NAMESPACE {
+
+/// An array of weights and its gradient without their types; see mp::parameter.
+struct untyped_parameter {
+    std::string_view name;
+    void* weights;
+    void* gradient;
+    std::size_t size;
+    std::size_t gradient_size;
+    std::size_t group;
+    std::size_t rows;
+    std::size_t share_first;
+    std::size_t share_of;
+    buffer_version version;
+
+    [[nodiscard]] MP_ALWAYS_INLINE bool trained() const noexcept {
+        return gradient_size != 0 || share_of != 0;
+    }
+};
+
+/// Formats the text by which messages refer to a parameter: its index and, if there is one, its name.
+MP_CORE_FUNCTION std::string parameter_text(std::size_t index, std::string_view name,
+                                            std::string_view member);
+
+/// Throws argument_error in the name of `function` unless the parameters are fit for training: there is one,
+/// none is null with a size, gradients have the size of their weights, and no two arrays overlap. Elements have these
+/// sizes.
+MP_CORE_FUNCTION void check_parameters(std::string_view function,
+                                       std::span<const untyped_parameter> parameters, std::size_t weight_size,
+                                       std::size_t gradient_size);
+
+/// Throws state_error: the weights of a parameter are those of an average that is applied.
+[[noreturn]] MP_CORE_FUNCTION void throw_temporary_weights(std::string_view function, std::size_t index,
+                                                           std::string_view name);
+
+}}  // namespace detail
+
 namespace detail { inline namespace MP_ISA_NAMESPACE {
 
-/// How messages refer to a parameter: its index and, if there is one, its name.
-inline std::string parameter_text(std::size_t index, std::string_view name, std::string_view member) {
-    std::string text = "parameters[" + error_text(index) + "]";
-    if (!name.empty()) text.append(" ('").append(name).append("')");
-    return text.append(".").append(member);
+/// The parameters without their types; the names are those of `parameters`.
+template <class Weight, class Gradient>
+std::vector<untyped_parameter> untyped_parameters_of(
+    const std::vector<parameter<Weight, Gradient>>& parameters) {
+    std::vector<untyped_parameter> result;
+    result.reserve(parameters.size());
+    for (const parameter<Weight, Gradient>& it : parameters) {
+        result.push_back({it.name, it.weights.data(), it.gradient.data(), it.weights.size(),
+                          it.gradient.size(), it.group, it.rows, it.share_first, it.share_of, it.version});
+    }
+    return result;
 }
 
 /// Throws state_error in the name of `function` unless the weights are those of the run.
@@ -56,17 +100,39 @@ template <class Weight, class Gradient>
 void require_lasting_weights(std::string_view function,
                              std::span<const parameter<Weight, Gradient>> parameters) {
     for (std::size_t i = 0; i < parameters.size(); ++i) {
-        if (!parameters[i].version.is_temporary()) continue;
-        throw_joined<state_error>(
-            {function, ": ", parameter_text(i, parameters[i].name, "weights"),
-             " are those of an mp::weight_average that is applied; let its scope end first"});
+        if (parameters[i].version.is_temporary()) throw_temporary_weights(function, i, parameters[i].name);
     }
 }
 
-/// Throws argument_error in the name of `function` unless the parameters are fit for training: there is one,
-/// none is null with a size, gradients have the size of their weights, and no two arrays overlap.
 template <class Weight, class Gradient>
 void check_parameters(std::string_view function, const std::vector<parameter<Weight, Gradient>>& parameters) {
+    mp::detail::check_parameters(function, untyped_parameters_of(parameters), sizeof(Weight),
+                                 sizeof(Gradient));
+}
+
+}}  // namespace detail
+}  // namespace mp
+
+#if MP_CORE_BODIES
+namespace mp::detail { inline namespace MP_CORE_NAMESPACE {
+
+MP_CORE_FUNCTION std::string parameter_text(std::size_t index, std::string_view name,
+                                            std::string_view member) {
+    std::string text = "parameters[" + error_text(index) + "]";
+    if (!name.empty()) text.append(" ('").append(name).append("')");
+    return text.append(".").append(member);
+}
+
+[[noreturn]] MP_CORE_FUNCTION void throw_temporary_weights(std::string_view function, std::size_t index,
+                                                           std::string_view name) {
+    throw_joined<state_error>(
+        {function, ": ", parameter_text(index, name, "weights"),
+         " are those of an mp::weight_average that is applied; let its scope end first"});
+}
+
+MP_CORE_FUNCTION void check_parameters(std::string_view function,
+                                       std::span<const untyped_parameter> parameters, std::size_t weight_size,
+                                       std::size_t gradient_size) {
     if (parameters.empty()) {
         throw_argument(function, "parameters.size()", parameters.size(), "must be at least 1");
     }
@@ -78,8 +144,8 @@ void check_parameters(std::string_view function, const std::vector<parameter<Wei
     };
     std::vector<memory> arrays;
     for (std::size_t i = 0; i < parameters.size(); ++i) {
-        const parameter<Weight, Gradient>& it = parameters[i];
-        const auto add = [&](const auto* data, std::size_t size, std::size_t bytes, std::string_view member) {
+        const untyped_parameter& it = parameters[i];
+        const auto add = [&](const void* data, std::size_t size, std::size_t bytes, std::string_view member) {
             if (size == 0) return;
             if (data == nullptr) {
                 require_memory(function, parameter_text(i, it.name, member) + ".data()", data, size);
@@ -87,12 +153,11 @@ void check_parameters(std::string_view function, const std::vector<parameter<Wei
             const auto begin = reinterpret_cast<std::uintptr_t>(data);
             arrays.push_back({begin, begin + bytes, i, member});
         };
-        add(it.weights.data(), it.weights.size(), it.weights.size_bytes(), "weights");
-        add(it.gradient.data(), it.gradient.size(), it.gradient.size_bytes(), "gradient");
-        if (!it.gradient.empty() && it.gradient.size() != it.weights.size()) {
-            throw_argument(
-                function, parameter_text(i, it.name, "gradient.size()"), it.gradient.size(),
-                "must be 0 or equal the number of weights, which is " + error_text(it.weights.size()));
+        add(it.weights, it.size, it.size * weight_size, "weights");
+        add(it.gradient, it.gradient_size, it.gradient_size * gradient_size, "gradient");
+        if (it.gradient_size != 0 && it.gradient_size != it.size) {
+            throw_argument(function, parameter_text(i, it.name, "gradient.size()"), it.gradient_size,
+                           "must be 0 or equal the number of weights, which is " + error_text(it.size));
         }
     }
     std::sort(arrays.begin(), arrays.end(),
@@ -109,5 +174,5 @@ void check_parameters(std::string_view function, const std::vector<parameter<Wei
     }
 }
 
-}}  // namespace detail
-}  // namespace mp
+}}  // namespace mp::detail
+#endif

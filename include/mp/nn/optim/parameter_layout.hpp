@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_CORE_NAMESPACE {
 
 /// The sizes of the arrays of an optimizer, and where each would begin if they lay one after the other.
 class parameter_layout {
@@ -23,8 +23,8 @@ public:
 
     parameter_layout() = default;
     /// The other layout is then empty.
-    parameter_layout(parameter_layout&& other) noexcept { swap(other); }
-    parameter_layout& operator=(parameter_layout&& other) noexcept {
+    MP_ALWAYS_INLINE parameter_layout(parameter_layout&& other) noexcept { swap(other); }
+    MP_ALWAYS_INLINE parameter_layout& operator=(parameter_layout&& other) noexcept {
         parameter_layout moved(std::move(other));
         swap(moved);
         return *this;
@@ -34,22 +34,26 @@ public:
     ~parameter_layout() = default;
 
     /// Appends an array.
-    void add(std::size_t size) {
+    MP_ALWAYS_INLINE void add(std::size_t size) {
         offsets_.push_back(total_);
         first_chunks_.push_back(chunks_);
         total_ += size;
         chunks_ += (size + chunk - 1) / chunk;
     }
 
-    [[nodiscard]] std::size_t total() const noexcept { return total_; }
-    [[nodiscard]] std::size_t offset(std::size_t array) const noexcept { return offsets_[array]; }
+    [[nodiscard]] MP_ALWAYS_INLINE std::size_t total() const noexcept { return total_; }
+    [[nodiscard]] MP_ALWAYS_INLINE std::size_t offset(std::size_t array) const noexcept {
+        return offsets_[array];
+    }
 
     /// Chunks of all arrays, and the number of the first one of an array.
-    [[nodiscard]] std::size_t chunks() const noexcept { return chunks_; }
-    [[nodiscard]] std::size_t first_chunk(std::size_t array) const noexcept { return first_chunks_[array]; }
+    [[nodiscard]] MP_ALWAYS_INLINE std::size_t chunks() const noexcept { return chunks_; }
+    [[nodiscard]] MP_ALWAYS_INLINE std::size_t first_chunk(std::size_t array) const noexcept {
+        return first_chunks_[array];
+    }
 
     /// The array in which element `at` < total() of them all lies.
-    [[nodiscard]] std::size_t array_at(std::size_t at) const noexcept {
+    [[nodiscard]] MP_ALWAYS_INLINE std::size_t array_at(std::size_t at) const noexcept {
         const auto after = std::upper_bound(offsets_.begin(), offsets_.end(), at);
         return static_cast<std::size_t>(after - offsets_.begin()) - 1;
     }
@@ -77,7 +81,7 @@ public:
     }
 
 private:
-    void swap(parameter_layout& other) noexcept {
+    MP_ALWAYS_INLINE void swap(parameter_layout& other) noexcept {
         offsets_.swap(other.offsets_);
         first_chunks_.swap(other.first_chunks_);
         std::swap(total_, other.total_);

@@ -8,7 +8,7 @@
 #include <mp/nn/optim/option_checks.hpp>
 #include <mp/nn/scaling/scale_checks.hpp>
 
-namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_CORE_NAMESPACE {
 
 /// Two norms of a parameter.
 struct layer_norms {
@@ -16,6 +16,10 @@ struct layer_norms {
     double weights = 0.0;   // in the precision in which they are trained, before the step
     double measured = 0.0;  // of the gradients or the update
 };
+
+}}  // namespace mp::detail
+
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// The trust ratio of a parameter. It is 1 where a norm is zero, and where one is not finite: then an element is not,
 /// and the others step as if there were no ratio.

@@ -3,16 +3,21 @@
 /// An exponential average of the weights of a run, which is often better than the last ones.
 #pragma once
 
-#include <mp/arrays/convert/bulk.hpp>
+#include <mp/arrays/array/row_type.hpp>
+#include <mp/config.hpp>
 #include <mp/error.hpp>
 #include <mp/executor.hpp>
 #include <mp/nn/optim/optimizer_memory.hpp>
 #include <mp/nn/optim/parameter_layout.hpp>
 #include <mp/nn/scaling/unscale.hpp>
 #include <mp/numbers/format/float_arithmetic.hpp>
-#include <mp/numbers/rules/elementwise.hpp>
 #include <mp/numbers/simd/floating_point_modes.hpp>
 #include <mp/numbers/simd/processor.hpp>
+
+#if MP_CORE_BODIES
+#include <mp/numbers/rules/elementwise.hpp>
+#include <mp/numbers/simd/select_target.hpp>
+#endif
 
 #include <algorithm>
 #include <cstddef>
@@ -23,6 +28,23 @@
 #include <type_traits>
 #include <utility>
 #include <vector>
+
+namespace mp::detail { inline namespace MP_CORE_NAMESPACE {
+
+/// Moves averages, each the sum of high[i] and low[i], toward x[i] by the fraction `taken` = 1 - `left` of the
+/// distance.
+MP_CORE_FUNCTION void average_floats(instruction_set isa, std::size_t count, float* high, float* low,
+                                     const float* x, float taken, float left);
+
+#if MP_CORE_BODIES
+MP_CORE_FUNCTION void average_floats(instruction_set isa, std::size_t count, float* high, float* low,
+                                     const float* x, float taken, float left) {
+    const auto kernel = MP_SELECT_TARGET(isa, &portable_vectors::average_arrays, average_arrays);
+    kernel(count, high, low, x, taken, left);
+}
+#endif
+
+}}  // namespace mp::detail
 
 namespace mp {
 
@@ -65,6 +87,7 @@ public:
                             cpu exec = {})
         : exec_(exec), optimizer_(optimizer), options_(options) {
         detail::check_threads("mp::weight_average", exec);
+        static_cast<void>(detail::isa_of("mp::weight_average", exec));  // throws
         detail::require_fraction("mp::weight_average", "decay", options.decay);
         for (const auto& it : optimizer.parameters()) layout_.add(it.weights.size());
         values_.resize(layout_.total());
@@ -212,11 +235,8 @@ private:
         for_each_block([&](std::size_t i, std::size_t first, std::size_t count, const float* from) {
             Weight* const weights = optimizer_.parameters()[i].weights.data() + first;
             std::memcpy(own_.data() + layout_.offset(i) + first, weights, count * sizeof(Weight));
-            if constexpr (std::is_same_v<Weight, float>) {
-                std::memcpy(weights, from, count * sizeof(float));
-            } else {
-                detail::convert_nearest(detail::conversion_isa(), from, weights, count);
-            }
+            detail::row_record<Weight>::record.narrow(detail::isa_of("mp::weight_average", exec_), from,
+                                                      weights, count);
         });
         advance_versions(true);
     }

@@ -4,6 +4,7 @@
 /// ranks.
 #pragma once
 
+#include <mp/arrays/convert/bulk.hpp>
 #include <mp/arrays/convert/number_range.hpp>
 #include <mp/base/bits.hpp>
 #include <mp/base/contiguous.hpp>

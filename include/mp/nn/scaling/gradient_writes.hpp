@@ -17,73 +17,37 @@
 #include <tuple>
 #include <vector>
 
-namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_CORE_NAMESPACE {
 
 /// The gradients of an optimizer, which of them were written, and where each was first written without adding. A
 /// gradient may be written part by part; the same address twice means that the first result is lost. Allocates only
 /// when gradients are added.
 class gradient_writes {
 public:
-    /// A gradient, which may be empty; in the order of the parameters.
-    void add(const void* data, std::size_t bytes) {
-        const auto begin = reinterpret_cast<std::uintptr_t>(data);
-        const std::size_t index = is_written_.size();
-        is_written_.push_back(0);
-        if (bytes == 0) return;
-        const auto after =
-            std::upper_bound(gradients_.begin(), gradients_.end(), begin,
-                             [](std::uintptr_t address, const gradient& it) { return address < it.begin; });
-        gradients_.insert(after, {begin, begin + bytes, index, 0});
-    }
+    /// Adds a gradient, which may be empty; in the order of the parameters.
+    void add(const void* data, std::size_t bytes);
 
-    /// \param added  what was there is part of what is there now
-    void note(const void* array, bool added) noexcept {
-        const auto address = reinterpret_cast<std::uintptr_t>(array);
-        const auto after =
-            std::upper_bound(gradients_.begin(), gradients_.end(), address,
-                             [](std::uintptr_t value, const gradient& it) { return value < it.begin; });
-        if (after == gradients_.begin()) return;
-        gradient& found = *(after - 1);
-        if (address >= found.end) return;
-        is_written_[found.index] = 1;
-        if (added) return;
-        if (found.written == address && overwritten_ == no_index) overwritten_ = found.index;
-        if (found.written == 0) found.written = address;
-    }
+    /// \param added  the former contents are part of the new ones
+    void note(const void* array, bool added) noexcept;
 
     /// Begins or ends an iteration, in which writes are noted.
-    void watch(bool on) noexcept {
-        for (gradient& it : gradients_) it.written = 0;
-        std::fill(is_written_.begin(), is_written_.end(), std::uint8_t{0});
-        overwritten_ = no_index;
-        watched_ = on;
-        may_step_ = false;
-    }
+    void watch(bool on) noexcept;
     /// Lets the optimizer step, or no longer: the iteration steps it.
-    void allow_step(bool allowed) noexcept { may_step_ = allowed; }
+    MP_ALWAYS_INLINE void allow_step(bool allowed) noexcept { may_step_ = allowed; }
     /// Throws state_error if an iteration is open and does not step.
-    void require_step_allowed(std::string_view function) const {
-        if (!watched_ || may_step_) return;
-        throw_joined<state_error>(
-            {function, ": an mp::training_iteration of this optimizer is open; its finish() steps"});
-    }
+    void require_step_allowed(std::string_view function) const;
     /// Whether a gradient of another optimizer is, in part, one of these.
-    [[nodiscard]] bool overlaps(const gradient_writes& other) const noexcept {
-        auto it = other.gradients_.begin();
-        for (const gradient& own : gradients_) {
-            while (it != other.gradients_.end() && it->end <= own.begin) ++it;
-            if (it != other.gradients_.end() && it->begin < own.end) return true;
-        }
-        return false;
-    }
+    [[nodiscard]] bool overlaps(const gradient_writes& other) const noexcept;
 
     /// Whether an iteration is open.
-    [[nodiscard]] bool watched() const noexcept { return watched_; }
+    [[nodiscard]] MP_ALWAYS_INLINE bool watched() const noexcept { return watched_; }
     /// Whether a write to the gradient of a parameter was noted in it.
-    [[nodiscard]] bool written(std::size_t index) const noexcept { return is_written_[index] != 0; }
+    [[nodiscard]] MP_ALWAYS_INLINE bool written(std::size_t index) const noexcept {
+        return is_written_[index] != 0;
+    }
 
     /// The first parameter whose gradient was overwritten, or no_index.
-    [[nodiscard]] std::size_t overwritten() const noexcept { return overwritten_; }
+    [[nodiscard]] MP_ALWAYS_INLINE std::size_t overwritten() const noexcept { return overwritten_; }
 
 private:
     struct gradient {
@@ -98,6 +62,14 @@ private:
     bool watched_ = false;
     bool may_step_ = false;
 };
+
+/// Throws state_error in the name of `function`: the gradient of this parameter, whose name may be empty, was overwritten.
+[[noreturn]] MP_CORE_FUNCTION void throw_overwritten(std::string_view function, std::size_t index,
+                                                     std::string_view name);
+
+}}  // namespace mp::detail
+
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// An optimizer that knows where its gradients are.
 template <class Optimizer>
@@ -170,18 +142,10 @@ public:
         each([&](auto& optimizer) {
             const std::size_t index = optimizer.gradient_writes().overwritten();
             if (index == no_index) return;
-            std::string message(function);
-            message.append(": two backward passes wrote the gradient of parameters[");
-            message.append(error_text(index)).append("]");
-            if constexpr (requires { optimizer.parameter_name(index); }) {
-                if (const std::string_view name = optimizer.parameter_name(index); !name.empty()) {
-                    message.append(" ('").append(name).append("')");
-                }
-            }
-            message.append(
-                ", so that only the last of them counts; pass it to the op as "
-                "mp::ops::add_to(gradient), or allow_overwriting() if that is meant");
-            throw_error(state_error(message));
+            std::string_view name;
+            if constexpr (requires { optimizer.parameter_name(index); })
+                name = optimizer.parameter_name(index);
+            throw_overwritten(function, index, name);
         });
     }
 
@@ -210,3 +174,66 @@ private:
 };
 
 }}  // namespace mp::detail
+
+#if MP_CORE_BODIES
+namespace mp::detail { inline namespace MP_CORE_NAMESPACE {
+
+MP_CORE_FUNCTION void gradient_writes::add(const void* data, std::size_t bytes) {
+    const auto begin = reinterpret_cast<std::uintptr_t>(data);
+    const std::size_t index = is_written_.size();
+    is_written_.push_back(0);
+    if (bytes == 0) return;
+    const auto after =
+        std::upper_bound(gradients_.begin(), gradients_.end(), begin,
+                         [](std::uintptr_t address, const gradient& it) { return address < it.begin; });
+    gradients_.insert(after, {begin, begin + bytes, index, 0});
+}
+
+MP_CORE_FUNCTION void gradient_writes::note(const void* array, bool added) noexcept {
+    const auto address = reinterpret_cast<std::uintptr_t>(array);
+    const auto after =
+        std::upper_bound(gradients_.begin(), gradients_.end(), address,
+                         [](std::uintptr_t value, const gradient& it) { return value < it.begin; });
+    if (after == gradients_.begin()) return;
+    gradient& found = *(after - 1);
+    if (address >= found.end) return;
+    is_written_[found.index] = 1;
+    if (added) return;
+    if (found.written == address && overwritten_ == no_index) overwritten_ = found.index;
+    if (found.written == 0) found.written = address;
+}
+
+MP_CORE_FUNCTION void gradient_writes::watch(bool on) noexcept {
+    for (gradient& it : gradients_) it.written = 0;
+    std::fill(is_written_.begin(), is_written_.end(), std::uint8_t{0});
+    overwritten_ = no_index;
+    watched_ = on;
+    may_step_ = false;
+}
+
+MP_CORE_FUNCTION void gradient_writes::require_step_allowed(std::string_view function) const {
+    if (!watched_ || may_step_) return;
+    throw_joined<state_error>(
+        {function, ": an mp::training_iteration of this optimizer is open; its finish() steps"});
+}
+
+MP_CORE_FUNCTION bool gradient_writes::overlaps(const gradient_writes& other) const noexcept {
+    auto it = other.gradients_.begin();
+    for (const gradient& own : gradients_) {
+        while (it != other.gradients_.end() && it->end <= own.begin) ++it;
+        if (it != other.gradients_.end() && it->begin < own.end) return true;
+    }
+    return false;
+}
+
+[[noreturn]] MP_CORE_FUNCTION void throw_overwritten(std::string_view function, std::size_t index,
+                                                     std::string_view name) {
+    const std::string text = name.empty() ? std::string() : " ('" + std::string(name) + "')";
+    throw_joined<state_error>(
+        {function, ": two backward passes wrote the gradient of parameters[", error_text(index), "]", text,
+         ", so that only the last of them counts; pass it to the op as mp::ops::add_to(gradient), or "
+         "allow_overwriting() if that is meant"});
+}
+
+}}  // namespace mp::detail
+#endif

@@ -9,7 +9,7 @@
 
 #include <cstdint>
 
-namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_CORE_NAMESPACE {
 
 /// More than any gradient times a learning rate.
 inline constexpr double no_step_limit = 0x1p1000;

@@ -25,6 +25,27 @@
 #include <type_traits>
 #include <utility>
 
+namespace mp::detail { inline namespace MP_CORE_NAMESPACE {
+
+/// Throws argument_error in the name of `function` for a negative scale or NaN.
+MP_CORE_FUNCTION void require_inverse_scale(std::string_view function, float inverse_scale);
+
+/// Checks the arrays of unscale_and_check; returns whether they are the same one.
+MP_CORE_FUNCTION bool check_unscale_arrays(std::string_view function, const void* in, std::size_t count,
+                                           std::size_t size, bool is_float, const float* out,
+                                           std::size_t results);
+
+/// Body of unscale_and_check over `count` gradients and `results` results; magnitudes whose bits are above `limit` count
+/// as too large.
+MP_CORE_FUNCTION non_finite_report unscale_elements(cpu exec, const gradient_type& type, const void* in,
+                                                    std::size_t count, float* out, std::size_t results,
+                                                    float inverse_scale, std::uint32_t limit);
+/// Body of check_finite.
+MP_CORE_FUNCTION non_finite_report check_elements(cpu exec, const gradient_type& type, const void* in,
+                                                  std::size_t count, float inverse_scale);
+
+}}  // namespace mp::detail
+
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Fewest elements that are worth a thread.
@@ -96,59 +117,17 @@ concept writable_float_range =
     contiguous<Range> &&
     std::same_as<typename decltype(as_span(std::declval<Range&>()))::element_type, float>;
 
-inline void require_inverse_scale(std::string_view function, float inverse_scale) {
-    // As signed integers the codes of floats from plus zero up to infinity are 0 to 0x7f800000; all else is
-    // outside. Zero is the inverse of a scale that has grown to infinity, as some systems let it: whatever
-    // gradient such a scale leaves is infinite or NaN, and NaN when it is multiplied by zero.
-    const std::int32_t code = bit_cast<std::int32_t>(inverse_scale);
-    if (code < 0 || code > 0x7f800000) {
-        throw_argument(function, "inverse_scale", inverse_scale, "must not be negative or NaN");
-    }
-}
-
-/// Addresses of the first byte of a span and of the one after the last.
-template <class Element>
-std::pair<std::uintptr_t, std::uintptr_t> byte_range(std::span<Element> values) noexcept {
-    const auto begin = reinterpret_cast<std::uintptr_t>(values.data());
-    return {begin, begin + values.size_bytes()};
-}
-
-/// Checks the arrays of unscale_and_check, and says whether they are the same one.
 template <class Gradient>
 bool check_unscale_arrays(std::string_view function, std::span<const Gradient> in, std::span<float> out) {
-    require_memory(function, "gradients.data()", in.data(), in.size());
-    require_memory(function, "unscaled.data()", out.data(), out.size());
-    if (out.size() != in.size()) {
-        throw_argument(function, "unscaled.size()", out.size(),
-                       "must equal gradients.size(), which is " + error_text(in.size()));
-    }
-    const auto [in_begin, in_end] = byte_range(in);
-    const auto [out_begin, out_end] = byte_range(out);
-    constexpr bool is_float = std::same_as<Gradient, float>;
-    const bool in_place = is_float && in_begin == out_begin;
-    if (!in_place && in_begin < out_end && out_begin < in_end) {
-        throw_joined<argument_error>({function, ": unscaled overlaps gradients; it must be other memory",
-                                      is_float ? ", or the same from the first element on" : ""});
-    }
-    return in_place;
+    return mp::detail::check_unscale_arrays(function, in.data(), in.size(), sizeof(Gradient),
+                                            std::is_same_v<Gradient, float>, out.data(), out.size());
 }
 
-/// Body of unscale_and_check; magnitudes whose bits are above `limit` count as too large.
 template <class Gradient>
 non_finite_report unscale_within(cpu exec, std::span<Gradient> gradients, std::span<float> out,
                                  float inverse_scale, std::uint32_t limit) {
-    using gradient = std::remove_const_t<Gradient>;
-    const std::span<const gradient> in = gradients;
-    constexpr std::string_view function = "mp::unscale_and_check";
-    check_threads(function, exec);
-    require_inverse_scale(function, inverse_scale);
-    const bool in_place = check_unscale_arrays(function, in, out);
-    const auto pass = select_unscale<gradient>(isa_of(function, exec), inverse_scale, in_place, in.size());
-    shared_report report;
-    parallel_for(exec, in.size(), unscale_grain, [&](std::size_t begin, std::size_t end) {
-        report.add(begin, pass(in.data() + begin, out.data() + begin, end - begin, inverse_scale, limit));
-    });
-    return report.total();
+    return unscale_elements(exec, gradient_record<std::remove_const_t<Gradient>>::record, gradients.data(),
+                            gradients.size(), out.data(), out.size(), inverse_scale, limit);
 }
 
 }}  // namespace mp::detail
@@ -191,16 +170,75 @@ template <detail::gradient_range Gradients>
 non_finite_report check_finite(cpu exec, const Gradients& gradients, float inverse_scale = 1.0F) {
     using gradient = detail::element_value<const Gradients>;
     const std::span<const gradient> in = detail::as_span(gradients);
-    constexpr std::string_view function = "mp::check_finite";
-    detail::check_threads(function, exec);
-    detail::require_inverse_scale(function, inverse_scale);
-    detail::require_memory(function, "gradients.data()", in.data(), in.size());
-    const auto pass = detail::select_check<gradient>(detail::isa_of(function, exec), inverse_scale);
-    detail::shared_report report;
-    detail::parallel_for(exec, in.size(), detail::unscale_grain, [&](std::size_t begin, std::size_t end) {
-        report.add(begin, pass(in.data() + begin, end - begin, inverse_scale, detail::no_check_limit));
+    return detail::check_elements(exec, detail::gradient_record<gradient>::record, in.data(), in.size(),
+                                  inverse_scale);
+}
+
+}}  // namespace mp
+
+#if MP_CORE_BODIES
+namespace mp::detail { inline namespace MP_CORE_NAMESPACE {
+
+MP_CORE_FUNCTION void require_inverse_scale(std::string_view function, float inverse_scale) {
+    // As signed integers the codes of floats from plus zero up to infinity are 0 to 0x7f800000; all else is
+    // outside. Zero is the inverse of a scale that has grown to infinity, as some systems let it: whatever
+    // gradient such a scale leaves is infinite or NaN, and NaN when it is multiplied by zero.
+    const std::int32_t code = bit_cast<std::int32_t>(inverse_scale);
+    if (code < 0 || code > 0x7f800000) {
+        throw_argument(function, "inverse_scale", inverse_scale, "must not be negative or NaN");
+    }
+}
+
+MP_CORE_FUNCTION bool check_unscale_arrays(std::string_view function, const void* in, std::size_t count,
+                                           std::size_t size, bool is_float, const float* out,
+                                           std::size_t results) {
+    require_memory(function, "gradients.data()", in, count);
+    require_memory(function, "unscaled.data()", out, results);
+    if (results != count) {
+        throw_argument(function, "unscaled.size()", results,
+                       "must equal gradients.size(), which is " + error_text(count));
+    }
+    const auto in_begin = reinterpret_cast<std::uintptr_t>(in);
+    const auto out_begin = reinterpret_cast<std::uintptr_t>(out);
+    const bool in_place = is_float && in_begin == out_begin;
+    if (!in_place && in_begin < out_begin + count * sizeof(float) && out_begin < in_begin + count * size) {
+        throw_joined<argument_error>({function, ": unscaled overlaps gradients; it must be other memory",
+                                      is_float ? ", or the same from the first element on" : ""});
+    }
+    return in_place;
+}
+
+MP_CORE_FUNCTION non_finite_report unscale_elements(cpu exec, const gradient_type& type, const void* in,
+                                                    std::size_t count, float* out, std::size_t results,
+                                                    float inverse_scale, std::uint32_t limit) {
+    constexpr std::string_view function = "mp::unscale_and_check";
+    check_threads(function, exec);
+    require_inverse_scale(function, inverse_scale);
+    const std::size_t size = type.rows->size;
+    const bool in_place = check_unscale_arrays(function, in, count, size, type.is_float, out, results);
+    const unscale_pass pass = select_unscale(type, isa_of(function, exec), inverse_scale, in_place, count);
+    shared_report report;
+    parallel_for(exec, count, unscale_grain, [&](std::size_t begin, std::size_t end) {
+        report.add(begin, pass(static_cast<const std::byte*>(in) + begin * size, out + begin, end - begin,
+                               inverse_scale, limit));
     });
     return report.total();
 }
 
-}}  // namespace mp
+MP_CORE_FUNCTION non_finite_report check_elements(cpu exec, const gradient_type& type, const void* in,
+                                                  std::size_t count, float inverse_scale) {
+    constexpr std::string_view function = "mp::check_finite";
+    check_threads(function, exec);
+    require_inverse_scale(function, inverse_scale);
+    require_memory(function, "gradients.data()", in, count);
+    const check_pass pass = select_check(type, isa_of(function, exec), inverse_scale);
+    shared_report report;
+    parallel_for(exec, count, unscale_grain, [&](std::size_t begin, std::size_t end) {
+        report.add(begin, pass(static_cast<const std::byte*>(in) + begin * type.rows->size, end - begin,
+                               inverse_scale, no_check_limit));
+    });
+    return report.total();
+}
+
+}}  // namespace mp::detail
+#endif

@@ -81,11 +81,6 @@ MP_CORE_FUNCTION void add_floats_to_doubles(instruction_set isa, std::size_t cou
 MP_CORE_FUNCTION void scale_and_add_floats(instruction_set isa, std::size_t count, float* to, const float* x,
                                            float a, const float* y, float b);
 
-/// Moves averages, each the sum of high[i] and low[i], toward x[i] by the fraction `taken` = 1 - `left` of the
-/// distance.
-MP_CORE_FUNCTION void average_floats(instruction_set isa, std::size_t count, float* high, float* low,
-                                     const float* x, float taken, float left);
-
 #if MP_CORE_BODIES
 template <class Function, class... From>
 void map_floats(instruction_set isa, std::size_t count, float* to, const From*... from) {
@@ -155,12 +150,6 @@ MP_CORE_FUNCTION void scale_and_add_floats(instruction_set isa, std::size_t coun
                                            float a, const float* y, float b) {
     const auto kernel = MP_SELECT_TARGET(isa, &portable_vectors::scale_and_add_arrays, scale_and_add_arrays);
     kernel(count, to, x, a, y, b);
-}
-
-MP_CORE_FUNCTION void average_floats(instruction_set isa, std::size_t count, float* high, float* low,
-                                     const float* x, float taken, float left) {
-    const auto kernel = MP_SELECT_TARGET(isa, &portable_vectors::average_arrays, average_arrays);
-    kernel(count, high, low, x, taken, left);
 }
 #endif
 

@@ -7,7 +7,7 @@
 
 #include <cstddef>
 
-namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_CORE_NAMESPACE {
 
 /// Coefficients of the update of SGD.
 struct sgd_coefficients {

@@ -99,8 +99,8 @@ void import_pytorch_optimizer(const TensorFile& file, Optimizer& optimizer) {
             }
             states[i * names.size() + s].resize(optimizer.parameters()[i].weights.size());
             file.read_converted(prefix + std::string(names[s]), states[i * names.size() + s]);
-            detail::require_moments<float>(function, prefix + std::string(names[s]),
-                                           states[i * names.size() + s], s == 1);
+            detail::require_moments(function, prefix + std::string(names[s]), states[i * names.size() + s],
+                                    detail::largest_float_as_double, s == 1);
         }
         updates[i] = 1;
         if constexpr (is_adam) {

@@ -7,17 +7,47 @@
 
 #include <mp/config.hpp>
 #include <mp/nn/optim/adafactor_options.hpp>
-#include <mp/nn/optim/kernels/square_sums.hpp>
 #include <mp/nn/optim/kernels/update.hpp>
+
+#if MP_CORE_BODIES
+#include <mp/nn/optim/kernels/square_sums.hpp>
 #include <mp/numbers/format/float_arithmetic.hpp>
 #include <mp/numbers/rules/elementary.hpp>
 #include <mp/numbers/rules/rounded_doubles.hpp>
 #include <mp/numbers/simd/floating_point_modes.hpp>
 
 #include <algorithm>
+#endif
+
 #include <cstddef>
 #include <cstdint>
 
+namespace mp::detail { inline namespace MP_CORE_NAMESPACE {
+
+/// Factors and sums of columns lie in memory for whole groups of so many.
+inline constexpr std::size_t adafactor_group = 16;
+
+/// Where the means of squares of one parameter are, and memory for what a step computes. Rows and columns are
+/// those of a matrix; `rows` is 0 for a vector, whose means are all in `columns_of`.
+struct adafactor_state {
+    std::size_t rows = 0;
+    std::size_t columns = 0;
+    float* row_means = nullptr;
+    float* column_means = nullptr;
+    // Of a matrix, the latter two of whole groups, zero behind the last column:
+    float* row_factors = nullptr;
+    float* column_factors = nullptr;
+    double* column_sums = nullptr;
+};
+
+/// Update number `update`, from 1 on, of a parameter.
+MP_CORE_FUNCTION void update_by_adafactor(const whole_parameter& elements, const adafactor_state& state,
+                                          const adafactor_options& options, double learning_rate,
+                                          std::uint64_t update);
+
+}}  // namespace mp::detail
+
+#if MP_CORE_BODIES
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Coefficients of a step, the same for all parameters with this number of updates.
@@ -36,19 +66,6 @@ struct adafactor_coefficients {
         if (options.relative_step) rate = (std::min)(rate, double_divide(1.0, double_sqrt(t)));
         decay = static_cast<float>(double_multiply(learning_rate, options.weight_decay));
     }
-};
-
-/// Where the means of squares of one parameter are, and room for what a step computes. Rows and columns are
-/// those of a matrix; `rows` is 0 for a vector, whose means are all in `columns_of`.
-struct adafactor_state {
-    std::size_t rows = 0;
-    std::size_t columns = 0;
-    float* row_means = nullptr;
-    float* column_means = nullptr;
-    // Of a matrix, the latter two with room for whole groups of square_lanes, zero behind the last column:
-    float* row_factors = nullptr;
-    float* column_factors = nullptr;
-    double* column_sums = nullptr;
 };
 
 /// A mean of squares moved towards a new one.
@@ -71,15 +88,14 @@ private:
     double lanes_[square_lanes] = {};
 };
 
-/// The update of one parameter. Elements are read and written by
-/// gradient(first, count, float*), weights(first, count, float*) and set_weights(first, count, const float*).
-template <class Elements>
+/// The update of one parameter.
 class adafactor_update {
-    static constexpr std::size_t block = update_block;
+    static_assert(adafactor_group == square_lanes);
+    static constexpr std::size_t block = 512;
 
 public:
-    adafactor_update(const Elements& elements, const adafactor_state& state, const adafactor_options& options,
-                     const adafactor_coefficients& c)
+    adafactor_update(const whole_parameter& elements, const adafactor_state& state,
+                     const adafactor_options& options, const adafactor_coefficients& c)
         : elements_(elements), state_(state), options_(options), c_(c) {}
 
     void run() {
@@ -231,10 +247,22 @@ private:
         });
     }
 
-    const Elements& elements_;
+    const whole_parameter& elements_;
     const adafactor_state& state_;
     const adafactor_options& options_;
     adafactor_coefficients c_;
 };
 
 }}  // namespace mp::detail
+
+namespace mp::detail { inline namespace MP_CORE_NAMESPACE {
+
+MP_CORE_FUNCTION void update_by_adafactor(const whole_parameter& elements, const adafactor_state& state,
+                                          const adafactor_options& options, double learning_rate,
+                                          std::uint64_t update) {
+    const adafactor_coefficients coefficients(options, learning_rate, update);
+    adafactor_update(elements, state, options, coefficients).run();
+}
+
+}}  // namespace mp::detail
+#endif

@@ -6,27 +6,56 @@
 #pragma once
 
 #include <mp/base/instruction_set.hpp>
-#include <mp/nn/optim/kernels/block_moments.hpp>
 #include <mp/nn/optim/kernels/square_sums.hpp>
 #include <mp/nn/optim/kernels/update.hpp>
+#include <mp/nn/optim/kernels/update_functions.hpp>
 #include <mp/numbers/simd/floating_point_modes.hpp>
 #include <mp/numbers/simd/select_target.hpp>
 
 #include <algorithm>
 #include <cstddef>
-#include <type_traits>
+#include <cstring>
 
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
-
-/// Vectors of state of a rule; no array is empty.
-template <class Arrays>
-inline constexpr std::size_t measured_states = (std::max)(Arrays::states_of_rule, std::size_t{1});
 
 /// Sums by lanes over a part of a chunk.
 struct layer_squares {
     double weights[square_lanes] = {};
     double measured[square_lanes] = {};
 };
+
+/// Adds the squares of `count` elements, a multiple of square_lanes unless they are the last ones.
+template <class Coefficients>
+void measure_floats_portable(const update_rows& rows, std::size_t count, float inverse_scale,
+                             float clip_factor, const Coefficients& coefficients, layer_squares& squares) {
+    namespace target = portable_vectors;
+    const target::update_rule<Coefficients> rule(coefficients);
+    float weights[square_lanes];
+    float measured[square_lanes];
+    for (std::size_t at = 0; at < count; at += square_lanes) {
+        const std::size_t size = (std::min)(square_lanes, count - at);
+        float gradient[square_lanes] = {};
+        float states[Coefficients::states][square_lanes] = {};
+        std::fill(weights, weights + square_lanes, 0.0F);
+        std::copy_n(rows.weights + at, size, weights);
+        std::copy_n(rows.gradient + at, size, gradient);
+        for (std::size_t s = 0; s != Coefficients::measured_states; ++s) {
+            std::copy_n(rows.states[s] + at, size, states[s]);
+        }
+        for (std::size_t i = 0; i < square_lanes; i += target::lanes) {
+            target::vec<float> state[Coefficients::states];
+            for (std::size_t s = 0; s < Coefficients::states; ++s) state[s] = target::load(states[s] + i);
+            const auto scaled = target::mul(target::load(gradient + i), target::broadcast(inverse_scale));
+            target::store(measured + i,
+                          rule.measured(target::load(weights + i),
+                                        target::mul(scaled, target::broadcast(clip_factor)), state));
+        }
+        // Past the end the weight is 0, but the rule may have divided 0 by 0.
+        std::fill(measured + size, measured + square_lanes, 0.0F);
+        add_squares_portable(weights, squares.weights, square_lanes);
+        add_squares_portable(measured, squares.measured, square_lanes);
+    }
+}
 
 }}  // namespace mp::detail
 
@@ -35,81 +64,26 @@ struct layer_squares {
 
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
-/// Adds the squares of `count` elements from `first` on, a multiple of square_lanes unless they are the last ones.
-template <weight_update How, class Coefficients, class Arrays>
-void measure_array_portable(const Arrays& a, std::size_t first, std::size_t count,
-                            const Coefficients& coefficients, layer_squares& squares) {
-    namespace target = portable_vectors;
-    const default_floating_point_modes modes;
-    const target::update_rule<Coefficients> rule(coefficients);
-    const target::vec<float> inverse_scale = target::broadcast(a.inverse_scale);
-    const target::vec<float> clip_factor = target::broadcast(a.clip_factor);
-    float_block<How, Arrays::states_of_rule> block;
-    alignas(64) float weights[update_block];
-    alignas(64) float measured[update_block];
-    for (std::size_t at = 0; at < count; at += update_block) {
-        const std::size_t size = (std::min)(update_block, count - at);
-        block.load(a, first + at, size, true);
-        for (std::size_t i = 0; i < size; i += target::lanes) {
-            const target::vec<float> weight = block.weight(i);
-            const target::vec<float> gradient =
-                target::mul(target::mul(target::load(block.gradient + i), inverse_scale), clip_factor);
-            target::vec<float> states[measured_states<Arrays>];
-            for (std::size_t s = 0; s != measured_states<Arrays>; ++s) {
-                states[s] = target::load(block.states[s] + i);
-            }
-            target::store(weights + i, weight);
-            target::store(measured + i, rule.measured(weight, gradient, states));
-        }
-        const std::size_t whole = (size + square_lanes - 1) / square_lanes * square_lanes;
-        std::fill(weights + size, weights + whole, 0.0F);
-        std::fill(measured + size, measured + whole, 0.0F);
-        add_squares_portable(weights, squares.weights, whole);
-        add_squares_portable(measured, squares.measured, whole);
-    }
-}
-
-/// The pass for an instruction set.
-template <weight_update How, class Coefficients, class Arrays>
-auto select_measure(instruction_set isa) noexcept {
-    if constexpr (has_update_kernels<weight_update::nearest, Arrays>) {
-        return MP_SELECT_TARGET(isa, (&measure_array_portable<How, Coefficients, Arrays>),
-                                measure_array<How, Coefficients, Arrays>);
-    } else {
-        static_cast<void>(isa);
-        return &measure_array_portable<How, Coefficients, Arrays>;
-    }
-}
-
-/// Sums of squares over each chunk of parameter_layout that `a` begins with: of weights, and of what the rule
+/// Sums of squares over each chunk of parameter_layout that `arrays` begins with: of weights, and of what the rule
 /// measures.
-template <weight_update How, class Coefficients, class Arrays>
-void sum_layer_squares(instruction_set isa, const Arrays& a, const Coefficients& coefficients,
-                       double* weight_sums, double* measured_sums) {
-    constexpr std::size_t chunk = parameter_layout::chunk;
-    const auto finish = [&](layer_squares& squares) {
+template <class Coefficients>
+void sum_layer_squares(instruction_set isa, const update_arrays& arrays, const Coefficients& coefficients,
+                       double* weight_sums, double* measured_sums) noexcept {
+    static_assert(parameter_layout::chunk % update_block == 0);
+    const default_floating_point_modes modes;
+    const auto measure =
+        MP_SELECT_TARGET(isa, &measure_floats_portable<Coefficients>, measure_floats<Coefficients>);
+    update_buffers buffers(isa, arrays, Coefficients::measured_states);
+    for (std::size_t at = 0; at < arrays.count; at += parameter_layout::chunk) {
+        const std::size_t end = (std::min)(arrays.count, at + parameter_layout::chunk);
+        layer_squares squares;
+        for (std::size_t i = at; i < end; i += update_block) {
+            const std::size_t count = (std::min)(update_block, end - i);
+            const update_rows rows = buffers.load(i, count);
+            measure(rows, count, arrays.inverse_scale, arrays.clip_factor, coefficients, squares);
+        }
         *weight_sums++ = sum_of_square_lanes(squares.weights);
         *measured_sums++ = sum_of_square_lanes(squares.measured);
-    };
-    if constexpr (std::is_same_v<typename Arrays::state_type, block_moment>) {
-        static_assert(chunk % moments_block == 0);
-        layer_squares squares;
-        for_each_moment_block(isa, a, true, [&](const auto& block, std::size_t at, const moment_window&) {
-            using arrays_of_floats = std::remove_cvref_t<decltype(block)>;
-            select_measure<How, Coefficients, arrays_of_floats>(isa)(block, 0, block.count, coefficients,
-                                                                     squares);
-            const std::size_t end = at + block.count;
-            if (end % chunk != 0 && end != a.count) return;
-            finish(squares);
-            squares = {};
-        });
-    } else {
-        const auto measure = select_measure<How, Coefficients, Arrays>(isa);
-        for (std::size_t at = 0; at < a.count; at += chunk) {
-            layer_squares squares;
-            measure(a, at, (std::min)(chunk, a.count - at), coefficients, squares);
-            finish(squares);
-        }
     }
 }
 

@@ -20,27 +20,35 @@ struct square_lane_sums {
     }
 };
 
-/// The weights i to i + lanes - 1, and what the rule measures of them.
-struct measured_vectors {
-    vec<float> weight, measured;
-};
-template <weight_update How, class Arrays, class Rule>
-MP_ALWAYS_INLINE measured_vectors measure_vector(const Arrays& a, std::size_t i, const Rule& rule,
-                                                 vec<float> inverse_scale, vec<float> clip_factor) {
-    const vec<float> weight = load_weights<How>(a, i);
-    vec<float> states[measured_states<Arrays>];
-    for (std::size_t s = 0; s != Arrays::states_of_rule; ++s) states[s] = load_numbers(a.states[s] + i);
-    return {weight, rule.measured(weight, load_gradients(a, i, inverse_scale, clip_factor), states)};
+/// Adds the squares of vector v of square_lanes elements, of which `count` are elements of the parameter.
+template <class Coefficients>
+MP_ALWAYS_INLINE void add_measured(const update_rule<Coefficients>& rule, std::size_t v, vec<float> weight,
+                                   vec<float> gradient, const float* const* states, std::size_t i,
+                                   std::size_t count, square_lane_sums& of_weights,
+                                   square_lane_sums& of_measured) {
+    vec<float> state[Coefficients::states] = {};
+    for (std::size_t s = 0; s != Coefficients::measured_states; ++s) state[s] = load(states[s] + i);
+    vec<float> measured = rule.measured(weight, gradient, state);
+    if (count < lanes) {
+        // Past the end the weight is 0, but the rule may have divided 0 by 0.
+        float values[lanes];
+        store(values, measured);
+        for (std::size_t lane = count; lane < lanes; ++lane) values[lane] = 0.0F;
+        measured = load(values);
+    }
+    of_weights.add_square(v, weight);
+    of_measured.add_square(v, measured);
 }
 
-template <weight_update How, class Coefficients, class Arrays>
-void measure_array(const Arrays& arrays, std::size_t first, std::size_t count,
-                   const Coefficients& coefficients, layer_squares& squares) {
-    const default_floating_point_modes modes;
-    const Arrays a = arrays;  // its address is not taken, so that it stays in registers
+template <class Coefficients>
+void measure_floats(const update_rows& rows, std::size_t count, float inverse_scale, float clip_factor,
+                    const Coefficients& coefficients, layer_squares& squares) {
+    constexpr std::size_t states_read = Coefficients::measured_states;
     const update_rule<Coefficients> rule(coefficients);
-    const vec<float> inverse_scale = broadcast(a.inverse_scale);
-    const vec<float> clip_factor = broadcast(a.clip_factor);
+    const vec<float> scale = broadcast(inverse_scale);
+    const vec<float> factor = broadcast(clip_factor);
+    const float* states[states_read + 1] = {};
+    for (std::size_t s = 0; s != states_read; ++s) states[s] = rows.states[s];
     square_lane_sums of_weights, of_measured;
     of_weights.load(squares.weights);
     of_measured.load(squares.measured);
@@ -48,29 +56,33 @@ void measure_array(const Arrays& arrays, std::size_t first, std::size_t count,
     for (; i + square_lanes <= count; i += square_lanes) {
 #pragma GCC unroll 4
         for (std::size_t v = 0; v < square_lane_sums::vectors; ++v) {
-            const auto [weight, measured] =
-                measure_vector<How>(a, first + i + v * lanes, rule, inverse_scale, clip_factor);
-            of_weights.add_square(v, weight);
-            of_measured.add_square(v, measured);
+            const std::size_t at = i + v * lanes;
+            const vec<float> gradient = mul(mul(load(rows.gradient + at), scale), factor);
+            add_measured(rule, v, load(rows.weights + at), gradient, states, at, lanes, of_weights,
+                         of_measured);
         }
     }
     if (i < count) {
-        const last_elements<Arrays, square_lanes> last(arrays, first + i);
+        // The last elements, in memory for square_lanes.
+        float last[2 + states_read][square_lanes] = {};
+        const std::size_t size = (count - i) * sizeof(float);
+        std::memcpy(last[0], rows.weights + i, size);
+        std::memcpy(last[1], rows.gradient + i, size);
+        for (std::size_t s = 0; s != states_read; ++s) {
+            std::memcpy(last[2 + s], states[s] + i, size);
+            states[s] = last[2 + s];
+        }
         for (std::size_t v = 0; v < square_lane_sums::vectors; ++v) {
-            const auto [weight, measured] =
-                measure_vector<How>(last.arrays(), v * lanes, rule, inverse_scale, clip_factor);
-            // Behind the end the weight is 0, but the rule may have divided 0 by 0.
-            float values[lanes];
-            store(values, measured);
-            for (std::size_t lane = 0; lane < lanes; ++lane) {
-                if (i + v * lanes + lane >= count) values[lane] = 0.0F;
-            }
-            of_weights.add_square(v, weight);
-            of_measured.add_square(v, load(values));
+            const std::size_t at = v * lanes;
+            const std::size_t left = count - i > at ? count - i - at : 0;
+            const vec<float> gradient = mul(mul(load(last[1] + at), scale), factor);
+            add_measured(rule, v, load(last[0] + at), gradient, states, at, left < lanes ? left : lanes,
+                         of_weights, of_measured);
         }
     }
     of_weights.save(squares.weights);
     of_measured.save(squares.measured);
+    clear_upper_halves();
 }
 
 }}}  // namespace mp::detail::MP_TARGET

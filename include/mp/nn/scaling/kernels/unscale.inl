@@ -66,9 +66,10 @@ MP_ALWAYS_INLINE void unscale_blocks(const Gradient* gradient, float* unscaled, 
 
 /// unscaled = gradient * inverse, and what is bad among the results; the arrays may be the same.
 template <bool Multiply, class Gradient>
-non_finite_report unscale_array(const Gradient* gradient, float* unscaled, std::size_t count, float inverse,
+non_finite_report unscale_array(const void* from, float* unscaled, std::size_t count, float inverse,
                                 std::uint32_t limit) {
     const default_floating_point_modes modes;
+    const auto* const gradient = static_cast<const Gradient*>(from);
     non_finite_report report;
     unscale_blocks<Multiply, unscale_target::memory>(gradient, unscaled, 0, count, inverse, limit, report);
     return report;
@@ -76,9 +77,10 @@ non_finite_report unscale_array(const Gradient* gradient, float* unscaled, std::
 
 /// As unscale_array(), for arrays that are far larger than the caches, and not the same.
 template <bool Multiply, class Gradient>
-non_finite_report unscale_large_array(const Gradient* gradient, float* unscaled, std::size_t count,
-                                      float inverse, std::uint32_t limit) {
+non_finite_report unscale_large_array(const void* from, float* unscaled, std::size_t count, float inverse,
+                                      std::uint32_t limit) {
     const default_floating_point_modes modes;
+    const auto* const gradient = static_cast<const Gradient*>(from);
     non_finite_report report;
     const std::uintptr_t address = reinterpret_cast<std::uintptr_t>(unscaled);
     const std::size_t past = address % vector_bytes / sizeof(float);
@@ -94,9 +96,9 @@ non_finite_report unscale_large_array(const Gradient* gradient, float* unscaled,
 
 /// As unscale_array(), without writing.
 template <bool Multiply, class Gradient>
-non_finite_report check_array(const Gradient* gradient, std::size_t count, float inverse,
-                              std::uint32_t limit) {
+non_finite_report check_array(const void* from, std::size_t count, float inverse, std::uint32_t limit) {
     const default_floating_point_modes modes;
+    const auto* const gradient = static_cast<const Gradient*>(from);
     const check_limits limits = limits_of_check<Multiply, Gradient>(limit, inverse);
     non_finite_report report;
     for (std::size_t at = 0; at < count; at += unscale_block) {
