@@ -6,6 +6,7 @@
 #include <mp/arrays/array/row_type.hpp>
 #include <mp/base/bits.hpp>
 #include <mp/base/thread_count.hpp>
+#include <mp/config.hpp>
 #include <mp/nn/optim/block_moments.hpp>
 #include <mp/nn/optim/kernels/update_functions.hpp>
 #include <mp/nn/optim/optimizer_state.hpp>
@@ -19,6 +20,7 @@
 #include <cstring>
 #include <utility>
 
+#if MP_CORE_BODIES
 namespace mp::detail { inline namespace MP_CORE_NAMESPACE {
 
 /// Whether an array has an element that is not zero, by bits: comparisons take subnormal numbers for zero where the
@@ -412,3 +414,4 @@ MP_CORE_FUNCTION detail::update_arrays optimizer_state::arrays_of(std::size_t in
 }
 
 }}  // namespace mp
+#endif

@@ -5,6 +5,7 @@
 
 #include <mp/base/bits.hpp>
 #include <mp/base/instruction_set.hpp>
+#include <mp/config.hpp>
 #include <mp/nn/optim/block_moments.hpp>
 #include <mp/numbers/rules/block_moments.hpp>
 #include <mp/numbers/simd/floating_point_modes.hpp>
@@ -16,6 +17,7 @@
 #include <cstring>
 #include <span>
 
+#if MP_CORE_BODIES
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// The scale of a block, and whether anything is to be divided by it: else all codes are zero, as the value
@@ -101,3 +103,4 @@ MP_CORE_FUNCTION void store_moments(instruction_set isa, const float* from, std:
 }
 
 }}  // namespace mp::detail
+#endif

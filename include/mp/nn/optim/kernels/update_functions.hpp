@@ -7,6 +7,7 @@
 #include <mp/arrays/convert/kernels/number_vectors.hpp>
 #include <mp/base/bits.hpp>
 #include <mp/base/instruction_set.hpp>
+#include <mp/config.hpp>
 #include <mp/nn/optim/block_moments.hpp>
 #include <mp/nn/optim/kernels/update.hpp>
 #include <mp/nn/optim/split_master.hpp>
@@ -24,6 +25,7 @@
 #include <cstring>
 #include <type_traits>
 
+#if MP_CORE_BODIES
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 inline void join_masters_portable(const std::uint16_t* high, const std::uint16_t* low, float* masters,
@@ -260,3 +262,4 @@ void update_chunk(instruction_set isa, const update_arrays& arrays,
 }
 
 }}  // namespace mp::detail
+#endif

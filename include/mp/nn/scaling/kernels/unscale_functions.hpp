@@ -9,6 +9,7 @@
 #include <mp/base/bits.hpp>
 #include <mp/base/instruction_set.hpp>
 #include <mp/base/runs.hpp>
+#include <mp/config.hpp>
 #include <mp/nn/scaling/kernels/unscale.hpp>
 #include <mp/numbers/format/basic_float.hpp>
 #include <mp/numbers/format/float_arithmetic.hpp>
@@ -21,6 +22,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#if MP_CORE_BODIES
 namespace mp::detail { inline namespace MP_CORE_NAMESPACE {
 
 MP_CORE_FUNCTION void count_non_finite(const float* values, std::size_t count, std::size_t at,
@@ -302,3 +304,4 @@ MP_CORE_FUNCTION check_pass select_check(const gradient_type& type, instruction_
 }
 
 }}  // namespace mp::detail
+#endif
