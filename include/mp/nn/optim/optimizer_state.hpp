@@ -212,7 +212,7 @@ protected:
     std::vector<std::vector<std::byte>> states_;
     std::vector<std::vector<float>> scales_;  // of the blocks of states that are block_moment
     std::vector<std::size_t> first_block_;    // of each parameter in them
-    std::vector<float> unscaled_memory_;      // empty for float gradients, and until somebody looks at them
+    std::vector<float> unscaled_memory_;      // empty for float gradients, and until they are first read
     std::vector<std::span<float>> unscaled_spans_;
     std::vector<double> square_sums_;     // of the blocks of the unscaled gradients
     std::vector<std::uint64_t> updates_;  // of each parameter

@@ -24,7 +24,7 @@
 
 namespace mp::detail { inline namespace MP_CORE_NAMESPACE {
 
-/// Factors and sums of columns lie in memory for whole groups of so many.
+/// Arrays of column factors and column sums are padded to a multiple of this many elements.
 inline constexpr std::size_t adafactor_group = 16;
 
 /// Where the means of squares of one parameter are, and memory for what a step computes. Rows and columns are
@@ -34,7 +34,7 @@ struct adafactor_state {
     std::size_t columns = 0;
     float* row_means = nullptr;
     float* column_means = nullptr;
-    // Of a matrix, the latter two of whole groups, zero behind the last column:
+    // Of a matrix; the last two are padded to whole groups, with zeros past the last column:
     float* row_factors = nullptr;
     float* column_factors = nullptr;
     double* column_sums = nullptr;
