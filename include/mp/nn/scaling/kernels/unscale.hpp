@@ -43,8 +43,8 @@ inline constexpr std::size_t unscale_block = 2048;
 /// Bits of the largest float, above which there are infinities and NaNs: the limit of a check that has no other.
 inline constexpr std::uint32_t no_check_limit = 0x7f7fffffU;
 
-/// From this number of bytes of results on, unscaling to other memory writes past the caches. By then nothing
-/// stay in them for the next reader of the results, and memory need not be read before it is overwritten.
+/// From this number of bytes of results on, unscaling to other memory writes past the caches. By then nothing would
+/// remain in them for the next reader of the results, and memory need not be read before it is overwritten.
 inline constexpr std::size_t large_result = std::size_t{1} << 26;
 
 /// Adds the infinities and NaNs of `count` values, the first of which has index `at`, to `report`, and the finite values
