@@ -36,6 +36,7 @@
 #include <mp/numbers/rules/elementwise.hpp>
 #include <mp/numbers/rules/quantised_operand.hpp>
 #include <mp/ops.hpp>
+#include <mp/train/training/checkpoint_file.hpp>
 
 #include <cstddef>
 #include <cstdint>

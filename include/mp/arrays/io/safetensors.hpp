@@ -182,7 +182,8 @@ private:
         for (const detail::file_entry& it : entries) {
             const std::uint64_t end = place + it.count;
             if (it.name == "__metadata__" ||
-                !progress_.emplace(it.name, progress{std::string(it.dtype), place, end}).second) {
+                !progress_.emplace(std::string(it.name), progress{std::string(it.dtype), place, end})
+                     .second) {
                 detail::throw_argument(function, "name", it.name,
                                        "must be another one: there is one of this name");
             }

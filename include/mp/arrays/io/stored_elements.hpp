@@ -5,6 +5,7 @@
 
 #include <mp/arrays/io/file_mapping.hpp>
 #include <mp/base/contiguous.hpp>
+#include <mp/error.hpp>
 #include <mp/matrix_view.hpp>
 #include <mp/numbers/format/operations.hpp>
 
@@ -70,8 +71,27 @@ constexpr bool are_dimensions(std::span<const std::size_t> shape) noexcept {
     return std::all_of(shape.begin(), shape.end(), [](std::size_t it) { return it <= most; });
 }
 
-/// "[2, 3]", for messages; of a shape of many dimensions the first ones.
-inline std::string shape_text(std::span<const std::size_t> shape) {
+}}  // namespace mp::detail
+
+namespace mp::detail { inline namespace MP_CORE_NAMESPACE {
+
+/// Returns a shape as "[2, 3]", for messages; of many dimensions the first ones.
+MP_CORE_FUNCTION std::string shape_text(std::span<const std::size_t> shape);
+
+struct row_shape {
+    std::ptrdiff_t rows;
+    std::ptrdiff_t columns;
+};
+
+/// Returns the shape as rows of the length of the last dimension, (4, 0) as four rows without columns. An array
+/// without dimensions is a matrix of one element. `array` names it in messages.
+///
+/// \throws file_error  a dimension, or the number of rows, exceeds ptrdiff_t
+MP_CORE_FUNCTION row_shape as_rows(const std::string& path, const std::string& array,
+                                   std::span<const std::size_t> shape);
+
+#if MP_CORE_BODIES
+MP_CORE_FUNCTION std::string shape_text(std::span<const std::size_t> shape) {
     constexpr std::size_t most = 8;
     std::string text = "[";
     for (std::size_t i = 0; i < shape.size() && i < most; ++i) {
@@ -79,6 +99,22 @@ inline std::string shape_text(std::span<const std::size_t> shape) {
     }
     return text.append(shape.size() > most ? ", ...]" : "]");
 }
+
+MP_CORE_FUNCTION row_shape as_rows(const std::string& path, const std::string& array,
+                                   std::span<const std::size_t> shape) {
+    if (shape.empty()) return {1, 1};
+    const std::size_t sizes[] = {element_count(shape.first(shape.size() - 1)).value_or(~std::size_t{0}),
+                                 shape.back()};
+    if (!are_dimensions(shape) || !are_dimensions(sizes)) {
+        throw_file(path, array + " has the shape " + shape_text(shape) + ", which is too large for a matrix");
+    }
+    return {static_cast<std::ptrdiff_t>(sizes[0]), static_cast<std::ptrdiff_t>(sizes[1])};
+}
+#endif
+
+}}  // namespace mp::detail
+
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// The elements where they lie. `array` says what they are, in messages.
 ///
@@ -100,26 +136,6 @@ std::span<const Value> elements_in_place(const std::string& path, const std::str
         }
     }
     return {reinterpret_cast<const Value*>(bytes.data()), count};
-}
-
-struct row_shape {
-    std::ptrdiff_t rows;
-    std::ptrdiff_t columns;
-};
-
-/// Returns the shape as rows of the length of the last dimension, (4, 0) as four rows without columns. An array
-/// without dimensions is a matrix of one element. `array` names it in messages.
-///
-/// \throws file_error  a dimension, or the number of rows, exceeds ptrdiff_t
-inline row_shape as_rows(const std::string& path, const std::string& array,
-                         std::span<const std::size_t> shape) {
-    if (shape.empty()) return {1, 1};
-    const std::size_t sizes[] = {element_count(shape.first(shape.size() - 1)).value_or(~std::size_t{0}),
-                                 shape.back()};
-    if (!are_dimensions(shape) || !are_dimensions(sizes)) {
-        throw_file(path, array + " has the shape " + shape_text(shape) + ", which is too large for a matrix");
-    }
-    return {static_cast<std::ptrdiff_t>(sizes[0]), static_cast<std::ptrdiff_t>(sizes[1])};
 }
 
 /// Returns the elements as a matrix of that shape.

@@ -10,13 +10,9 @@
 /// Source: https://github.com/huggingface/safetensors, README.
 #pragma once
 
-#include <mp/arrays/io/file_replacement.hpp>
-#include <mp/arrays/io/json_reader.hpp>
 #include <mp/arrays/io/stored_elements.hpp>
-#include <mp/arrays/io/text_excerpt.hpp>
-#include <mp/base/bits.hpp>
 #include <mp/bfloat16.hpp>
-#include <mp/error.hpp>
+#include <mp/config.hpp>
 #include <mp/float4.hpp>
 #include <mp/float6.hpp>
 #include <mp/float8.hpp>
@@ -26,19 +22,26 @@
 #include <algorithm>
 #include <bit>
 #include <cstddef>
-#include <cstdint>
-#include <cstring>
-#include <iterator>
-#include <limits>
 #include <map>
-#include <optional>
-#include <set>
 #include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
+
+#if MP_CORE_BODIES
+#include <mp/arrays/io/json_reader.hpp>
+#include <mp/arrays/io/text_excerpt.hpp>
+#include <mp/base/bits.hpp>
+#include <mp/error.hpp>
+
+#include <cstdint>
+#include <iterator>
+#include <limits>
+#include <optional>
+#include <set>
+#endif
 
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
@@ -102,11 +105,15 @@ constexpr std::string_view format_beyond_dtype() {
     return {};
 }
 
+}}  // namespace mp::detail
+
+namespace mp::detail { inline namespace MP_CORE_NAMESPACE {
+
 /// An array to be written: where it is, and what the header says of it; of one that ranks share, the whole.
 struct file_entry {
-    std::string name;
+    std::string_view name;
     std::string_view dtype;
-    std::vector<std::size_t> shape;
+    std::span<const std::size_t> shape;
     const void* data;
     std::size_t element_size;
     std::size_t count;
@@ -114,8 +121,46 @@ struct file_entry {
     std::size_t held = 0;   ///< so many
     bool shared = false;
 
-    [[nodiscard]] std::size_t elements_here() const noexcept { return shared ? held : count; }
+    [[nodiscard]] MP_ALWAYS_INLINE std::size_t elements_here() const noexcept {
+        return shared ? held : count;
+    }
 };
+
+/// Returns the header of a file of these arrays, with its length and padded to a multiple of 8 bytes.
+///
+/// \throws argument_error  a text is not valid UTF-8, a key of the metadata is there twice, or the header or the
+///                         arrays are too large; the message begins with `function`
+MP_CORE_FUNCTION std::string tensor_header(std::span<const file_entry> entries,
+                                           const std::vector<std::pair<std::string, std::string>>& metadata,
+                                           std::string_view function = "mp::save_checkpoint");
+
+/// A tensor of a header; its elements are the bytes [first, last) of those after the header.
+struct stored_tensor {
+    std::string dtype;
+    std::vector<std::size_t> shape;
+    std::size_t first = 0;
+    std::size_t last = 0;
+    std::size_t count = 0;
+};
+
+/// Contents of a header.
+struct tensor_directory {
+    std::map<std::string, stored_tensor, std::less<>> tensors;
+    std::map<std::string, std::string, std::less<>> metadata;
+    std::size_t header_size;  ///< bytes, with those of the length
+};
+
+/// Reads the header of a file, given all its bytes, and accepts what version 0.8 of the reference implementation
+/// accepts: of members with the same name, the last one counts. Source:
+/// https://github.com/huggingface/safetensors, safetensors/src/tensor.rs.
+///
+/// \throws file_error  the bytes are no such file
+MP_CORE_FUNCTION tensor_directory read_tensor_directory(const std::string& path,
+                                                        std::span<const std::byte> all);
+
+}}  // namespace mp::detail
+
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Calls write(bytes) with the bytes of an array as they are in a file.
 template <class Write>
@@ -134,6 +179,11 @@ void for_file_bytes(const file_entry& entry, Write write) {
         write(std::string_view(reinterpret_cast<const char*>(block), count * entry.element_size));
     }
 }
+
+}}  // namespace mp::detail
+
+#if MP_CORE_BODIES
+namespace mp::detail { inline namespace MP_CORE_NAMESPACE {
 
 inline void append_json_string(std::string& json, std::string_view text) {
     constexpr std::string_view digits = "0123456789abcdef";
@@ -154,13 +204,9 @@ inline void append_json_string(std::string& json, std::string_view text) {
 /// Bytes of a header, of which safetensors reads no more.
 inline constexpr std::size_t longest_tensor_header = 100'000'000;
 
-/// Returns the header of a file of these arrays, with its length and padded to a multiple of 8 bytes.
-///
-/// \throws argument_error  a text is not valid UTF-8, a key of the metadata is there twice, or the header or the
-///                         arrays are too large; the message begins with `function`
-inline std::string tensor_header(std::span<const file_entry> entries,
-                                 const std::vector<std::pair<std::string, std::string>>& metadata,
-                                 std::string_view function = "mp::save_checkpoint") {
+MP_CORE_FUNCTION std::string tensor_header(std::span<const file_entry> entries,
+                                           const std::vector<std::pair<std::string, std::string>>& metadata,
+                                           std::string_view function) {
     const auto require_utf8 = [&](std::string_view what, std::string_view text) {
         if (utf8_prefix(text) == text.size()) return;
         std::string message(function);
@@ -218,22 +264,6 @@ inline std::string tensor_header(std::span<const file_entry> entries,
     }
     return header + json;
 }
-
-/// A tensor of a header; its elements are the bytes [first, last) of those after the header.
-struct stored_tensor {
-    std::string dtype;
-    std::vector<std::size_t> shape;
-    std::size_t first = 0;
-    std::size_t last = 0;
-    std::size_t count = 0;
-};
-
-/// Contents of a header.
-struct tensor_directory {
-    std::map<std::string, stored_tensor, std::less<>> tensors;
-    std::map<std::string, std::string, std::less<>> metadata;
-    std::size_t header_size;  ///< bytes, with those of the length
-};
 
 /// Reads a tensor of a header. As serde reads a struct, it is an object, whose unknown members are skipped, or an
 /// array of the values in their order; an enumerator is a string, or an object of that member and null.
@@ -326,12 +356,8 @@ inline void check_tensors(const std::string& path, tensor_directory& directory, 
     }
 }
 
-/// Reads the header of a file, given all its bytes, and accepts what version 0.8 of the reference implementation
-/// accepts: of members with the same name, the last one counts. Source:
-/// https://github.com/huggingface/safetensors, safetensors/src/tensor.rs.
-///
-/// \throws file_error  the bytes are no such file
-inline tensor_directory read_tensor_directory(const std::string& path, std::span<const std::byte> all) {
+MP_CORE_FUNCTION tensor_directory read_tensor_directory(const std::string& path,
+                                                        std::span<const std::byte> all) {
     if (all.size() < 8) throw_file(path, "is too short to be a file of tensors");
     std::uint64_t length = 0;
     for (unsigned i = 0; i < 8; ++i) length |= static_cast<std::uint64_t>(all[i]) << (8 * i);
@@ -360,3 +386,4 @@ inline tensor_directory read_tensor_directory(const std::string& path, std::span
 }
 
 }}  // namespace mp::detail
+#endif

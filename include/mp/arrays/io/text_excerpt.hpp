@@ -9,11 +9,14 @@
 #include <string>
 #include <string_view>
 
-namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_CORE_NAMESPACE {
 
-/// The text in quotes, cut off after `longest` bytes, with every byte that is not printable ASCII as \xNN: a
+/// Returns the text in quotes, cut off after `longest` bytes, with every byte that is not printable ASCII as \xNN: a
 /// hostile file must not write control characters into a log.
-inline std::string quoted_excerpt(std::string_view text, std::size_t longest = 60) {
+MP_CORE_FUNCTION std::string quoted_excerpt(std::string_view text, std::size_t longest = 60);
+
+#if MP_CORE_BODIES
+MP_CORE_FUNCTION std::string quoted_excerpt(std::string_view text, std::size_t longest) {
     constexpr std::string_view digits = "0123456789abcdef";
     const bool cut = text.size() > longest;
     std::string quoted(1, '\'');
@@ -27,5 +30,6 @@ inline std::string quoted_excerpt(std::string_view text, std::size_t longest = 6
     }
     return quoted.append(cut ? "...'" : "'");
 }
+#endif
 
 }}  // namespace mp::detail

@@ -128,7 +128,7 @@ void require_same_state(Ranks& ranks, Everything&& everything) {
         digests.push_back(digest.value());
     }
     detail::require_same_on_ranks(function, digests, reducer, [&](std::size_t i) {
-        return "the checksum of '" + writer.entries()[i].name + "'";
+        return "the checksum of '" + std::string(writer.entries()[i].name) + "'";
     });
 }
 
