@@ -37,6 +37,7 @@
 #include <mp/numbers/rules/quantised_operand.hpp>
 #include <mp/ops.hpp>
 #include <mp/train/training/checkpoint_file.hpp>
+#include <mp/train/training/tensor.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -323,7 +323,7 @@ private:
                     bool is_vector, const initializer& initial, const options& chosen) {
         require_not_built(function);
         constexpr std::size_t larger = sizeof(Weight) > sizeof(Gradient) ? sizeof(Weight) : sizeof(Gradient);
-        const std::size_t count = detail::element_count(function, rows, columns, larger);
+        const std::size_t count = detail::checked_element_count(function, rows, columns, larger);
         for (const auto& it : memory_->entries) {
             if (it.name == name) {
                 detail::throw_argument(function, "name", name,

@@ -149,7 +149,7 @@ public:
     matrix_view<Element> matrix(std::ptrdiff_t rows, std::ptrdiff_t columns) {
         constexpr std::string_view function = "mp::tape::matrix";
         require_idle(function);
-        const std::size_t count = detail::element_count(function, rows, columns, sizeof(Element));
+        const std::size_t count = detail::checked_element_count(function, rows, columns, sizeof(Element));
         return row_major(arena_.take<Element>(count), rows, columns);
     }
 

@@ -18,11 +18,54 @@
 #include <utility>
 #include <vector>
 
-namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_CORE_NAMESPACE {
 
 /// rows * columns; throws where the bytes of as many elements do not fit into memory.
-inline std::size_t element_count(std::string_view function, std::ptrdiff_t rows, std::ptrdiff_t columns,
-                                 std::size_t element_size) {
+MP_CORE_FUNCTION std::size_t checked_element_count(std::string_view function, std::ptrdiff_t rows,
+                                                   std::ptrdiff_t columns, std::size_t element_size);
+[[noreturn]] MP_CORE_FUNCTION void throw_tensor_grows();
+
+/// The memory and the shape of a tensor.
+class tensor_memory {
+public:
+    static constexpr std::size_t alignment = 64;
+
+    MP_ALWAYS_INLINE tensor_memory() noexcept {}
+    tensor_memory(tensor_memory&& other) noexcept;
+    /// Exchanges the two.
+    tensor_memory& operator=(tensor_memory&& other) noexcept;
+    ~tensor_memory();
+
+    /// Changes the shape in the memory of the host. Returns true if the memory is new, and has no values yet.
+    bool resize(std::ptrdiff_t rows, std::ptrdiff_t columns, std::size_t element_size);
+    /// Takes memory of a device for as many elements as the shape has.
+    void adopt(std::shared_ptr<void> made, std::ptrdiff_t rows, std::ptrdiff_t columns) noexcept;
+    /// Changes the shape within the memory.
+    MP_ALWAYS_INLINE void reshape(std::ptrdiff_t rows, std::ptrdiff_t columns) noexcept {
+        rows_ = rows;
+        columns_ = columns;
+    }
+
+    [[nodiscard]] MP_ALWAYS_INLINE bool on_device() const noexcept { return device_ != nullptr; }
+    [[nodiscard]] MP_ALWAYS_INLINE void* data() const noexcept { return data_; }
+    [[nodiscard]] MP_ALWAYS_INLINE std::ptrdiff_t rows() const noexcept { return rows_; }
+    [[nodiscard]] MP_ALWAYS_INLINE std::ptrdiff_t columns() const noexcept { return columns_; }
+    /// Elements for which there is memory.
+    [[nodiscard]] MP_ALWAYS_INLINE std::size_t capacity() const noexcept { return capacity_; }
+
+private:
+    void release() noexcept;
+
+    std::shared_ptr<void> device_;  ///< what owns data_, if the host does not
+    void* data_ = nullptr;
+    std::size_t capacity_ = 0;
+    std::ptrdiff_t rows_ = 0;
+    std::ptrdiff_t columns_ = 0;
+};
+
+#if MP_CORE_BODIES
+MP_CORE_FUNCTION std::size_t checked_element_count(std::string_view function, std::ptrdiff_t rows,
+                                                   std::ptrdiff_t columns, std::size_t element_size) {
     if (rows < 0) throw_argument(function, "rows", rows, "must not be negative");
     if (columns < 0) throw_argument(function, "columns", columns, "must not be negative");
     const auto most =
@@ -33,6 +76,60 @@ inline std::size_t element_count(std::string_view function, std::ptrdiff_t rows,
     }
     return static_cast<std::size_t>(rows * columns);
 }
+[[noreturn]] MP_CORE_FUNCTION void throw_tensor_grows() {
+    throw_error(state_error(
+        "mp::tensor::resize: it would have to grow while a graph is captured; run the step once before"));
+}
+
+MP_CORE_FUNCTION tensor_memory::tensor_memory(tensor_memory&& other) noexcept
+    : device_(std::exchange(other.device_, nullptr)),
+      data_(std::exchange(other.data_, nullptr)),
+      capacity_(std::exchange(other.capacity_, 0)),
+      rows_(std::exchange(other.rows_, 0)),
+      columns_(std::exchange(other.columns_, 0)) {}
+MP_CORE_FUNCTION tensor_memory& tensor_memory::operator=(tensor_memory&& other) noexcept {
+    std::swap(device_, other.device_);
+    std::swap(data_, other.data_);
+    std::swap(capacity_, other.capacity_);
+    std::swap(rows_, other.rows_);
+    std::swap(columns_, other.columns_);
+    return *this;
+}
+MP_CORE_FUNCTION tensor_memory::~tensor_memory() {
+    release();
+}
+
+MP_CORE_FUNCTION bool tensor_memory::resize(std::ptrdiff_t rows, std::ptrdiff_t columns,
+                                            std::size_t element_size) {
+    const std::size_t count = checked_element_count("mp::tensor::resize", rows, columns, element_size);
+    const bool grows = count > capacity_ || device_ != nullptr;
+    if (grows) {
+        void* const memory = ::operator new(count * element_size, std::align_val_t{alignment});
+        release();
+        data_ = memory;
+        capacity_ = count;
+    }
+    reshape(rows, columns);
+    return grows;
+}
+MP_CORE_FUNCTION void tensor_memory::adopt(std::shared_ptr<void> made, std::ptrdiff_t rows,
+                                           std::ptrdiff_t columns) noexcept {
+    release();
+    device_ = std::move(made);
+    data_ = device_.get();
+    capacity_ = static_cast<std::size_t>(rows * columns);
+    reshape(rows, columns);
+}
+MP_CORE_FUNCTION void tensor_memory::release() noexcept {
+    if (device_ != nullptr) {
+        device_.reset();
+    } else if (data_ != nullptr) {
+        ::operator delete(data_, std::align_val_t{alignment});
+    }
+    data_ = nullptr;
+    capacity_ = 0;
+}
+#endif
 
 }}  // namespace mp::detail
 
@@ -70,7 +167,7 @@ class tensor {
 
 public:
     /// Bytes that the first element's address is a multiple of: AMX and streaming stores like cache lines.
-    static constexpr std::size_t alignment = 64;
+    static constexpr std::size_t alignment = detail::tensor_memory::alignment;
 
     tensor() = default;
     /// \throws argument_error  a negative size, or one that does not fit into memory
@@ -80,37 +177,15 @@ public:
     tensor(const Executor& exec, std::ptrdiff_t rows, std::ptrdiff_t columns) {
         resize(exec, rows, columns);
     }
-    tensor(tensor&& other) noexcept
-        : device_(std::exchange(other.device_, nullptr)),
-          data_(std::exchange(other.data_, nullptr)),
-          capacity_(std::exchange(other.capacity_, 0)),
-          rows_(std::exchange(other.rows_, 0)),
-          columns_(std::exchange(other.columns_, 0)) {}
-    tensor& operator=(tensor&& other) noexcept {
-        std::swap(device_, other.device_);
-        std::swap(data_, other.data_);
-        std::swap(capacity_, other.capacity_);
-        std::swap(rows_, other.rows_);
-        std::swap(columns_, other.columns_);
-        return *this;
-    }
-    ~tensor() { release(); }
 
     /// Another shape, in the memory of the host. Allocates only where more elements are needed than ever before, and then all of them
     /// are zeros; else they are what was in their places of memory.
     ///
     /// \throws argument_error  as the constructor; the tensor is as before
     void resize(std::ptrdiff_t rows, std::ptrdiff_t columns) {
-        const std::size_t count = detail::element_count("mp::tensor::resize", rows, columns, sizeof(Element));
-        if (count > capacity_ || device_ != nullptr) {
-            void* const memory = ::operator new(count * sizeof(Element), std::align_val_t{alignment});
-            release();
-            data_ = static_cast<Element*>(memory);
-            capacity_ = count;
-            std::uninitialized_fill_n(data_, count, Element{});
+        if (memory_.resize(rows, columns, sizeof(Element))) {
+            std::uninitialized_fill_n(data(), memory_.capacity(), Element{});
         }
-        rows_ = rows;
-        columns_ = columns;
     }
     /// The same in the memory of an executor: what was elsewhere is not taken along. What is allocated on a
     /// GPU is so in the order of the stream, which must outlive the tensor.
@@ -124,26 +199,17 @@ public:
         } else {
             using memory = detail::executor_memory<Executor>;
             constexpr std::string_view function = "mp::tensor::resize";
-            const std::size_t count = detail::element_count(function, rows, columns, sizeof(Element));
-            if (count > (device_ == nullptr ? 0 : capacity_)) {
-                if (!memory::can_keep(exec)) {
-                    detail::throw_error(state_error(
-                        "mp::tensor::resize: it would have to grow while a graph is captured; run the step "
-                        "once before"));
-                }
-                std::shared_ptr<void> made = memory::allocate(exec, count * sizeof(Element));
-                if (made == nullptr) {
-                    detail::throw_argument(function, "bytes of device memory", count * sizeof(Element),
-                                           "must be available");
-                }
-                memory::clear(exec, made.get(), count * sizeof(Element));
-                release();
-                device_ = std::move(made);
-                data_ = static_cast<Element*>(device_.get());
-                capacity_ = count;
+            const std::size_t count = detail::checked_element_count(function, rows, columns, sizeof(Element));
+            if (count <= (memory_.on_device() ? memory_.capacity() : 0))
+                return memory_.reshape(rows, columns);
+            if (!memory::can_keep(exec)) detail::throw_tensor_grows();
+            std::shared_ptr<void> made = memory::allocate(exec, count * sizeof(Element));
+            if (made == nullptr) {
+                detail::throw_argument(function, "bytes of device memory", count * sizeof(Element),
+                                       "must be available");
             }
-            rows_ = rows;
-            columns_ = columns;
+            memory::clear(exec, made.get(), count * sizeof(Element));
+            memory_.adopt(std::move(made), rows, columns);
         }
     }
 
@@ -157,10 +223,10 @@ public:
                                    "must be that of the tensor, which is " + detail::error_text(size()));
         }
         if constexpr (gpu_executor<Executor>) {
-            detail::executor_memory<Executor>::copy_to_device(exec, data_, values.data(),
+            detail::executor_memory<Executor>::copy_to_device(exec, data(), values.data(),
                                                               values.size_bytes());
         } else {
-            std::copy(values.begin(), values.end(), data_);
+            std::copy(values.begin(), values.end(), data());
         }
     }
     /// A copy on the host; waits for the executor.
@@ -169,39 +235,26 @@ public:
         return host_copy(exec, values());
     }
     /// Whether its elements are in device memory.
-    [[nodiscard]] bool on_device() const noexcept { return device_ != nullptr; }
+    [[nodiscard]] bool on_device() const noexcept { return memory_.on_device(); }
 
-    [[nodiscard]] matrix_view<Element> view() { return row_major(data_, rows_, columns_); }
+    [[nodiscard]] matrix_view<Element> view() { return row_major(data(), rows(), columns()); }
     [[nodiscard]] matrix_view<const Element> view() const {
-        return row_major(static_cast<const Element*>(data_), rows_, columns_);
+        return row_major(static_cast<const Element*>(data()), rows(), columns());
     }
     /// All elements, row after row.
-    [[nodiscard]] std::span<Element> values() { return {data_, size()}; }
-    [[nodiscard]] std::span<const Element> values() const { return {data_, size()}; }
+    [[nodiscard]] std::span<Element> values() { return {data(), size()}; }
+    [[nodiscard]] std::span<const Element> values() const { return {data(), size()}; }
 
-    [[nodiscard]] std::ptrdiff_t rows() const noexcept { return rows_; }
-    [[nodiscard]] std::ptrdiff_t columns() const noexcept { return columns_; }
-    [[nodiscard]] std::size_t size() const noexcept { return static_cast<std::size_t>(rows_ * columns_); }
+    [[nodiscard]] std::ptrdiff_t rows() const noexcept { return memory_.rows(); }
+    [[nodiscard]] std::ptrdiff_t columns() const noexcept { return memory_.columns(); }
+    [[nodiscard]] std::size_t size() const noexcept { return static_cast<std::size_t>(rows() * columns()); }
     /// Bytes of its memory.
-    [[nodiscard]] std::size_t bytes() const noexcept { return capacity_ * sizeof(Element); }
+    [[nodiscard]] std::size_t bytes() const noexcept { return memory_.capacity() * sizeof(Element); }
 
 private:
-    void release() noexcept {
-        if (device_ != nullptr) {
-            device_.reset();
-        } else if (data_ != nullptr) {
-            ::operator delete(data_, std::align_val_t{alignment});
-        }
-        data_ = nullptr;
-        capacity_ = 0;
-    }
+    [[nodiscard]] Element* data() const noexcept { return static_cast<Element*>(memory_.data()); }
 
-    std::shared_ptr<void> device_;  ///< what owns data_, if the host does not
-
-    Element* data_ = nullptr;
-    std::size_t capacity_ = 0;
-    std::ptrdiff_t rows_ = 0;
-    std::ptrdiff_t columns_ = 0;
+    detail::tensor_memory memory_;
 };
 
 }}  // namespace mp

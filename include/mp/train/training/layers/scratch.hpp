@@ -24,7 +24,7 @@ public:
             own_.resize(exec, rows, columns);
             view_ = own_.view();
         } else {
-            const std::size_t count = element_count("mp::layers", rows, columns, sizeof(Element));
+            const std::size_t count = checked_element_count("mp::layers", rows, columns, sizeof(Element));
             view_ = row_major(exec.workspace->template allocate<Element>(count), rows, columns);
         }
     }
