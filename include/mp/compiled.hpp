@@ -36,15 +36,23 @@
 #include <mp/numbers/rules/elementwise.hpp>
 #include <mp/numbers/rules/quantised_operand.hpp>
 #include <mp/ops.hpp>
-#include <mp/train/training/checkpoint_file.hpp>
-#include <mp/train/training/tensor.hpp>
 
 #include <cstddef>
 #include <cstdint>
 
-namespace mp::detail { inline namespace MP_CORE_NAMESPACE {
-
 #define MP_IN_PART(number) (MP_COMPILED_SOURCE + 0 == 0 || MP_COMPILED_SOURCE + 0 == number)
+
+// Ordinary functions that the other parts do not use.
+#if MP_IN_PART(4)
+#include <mp/train/parallel/block_wire.hpp>
+#include <mp/train/parallel/loopback.hpp>
+#include <mp/train/parallel/rank_file.hpp>
+#include <mp/train/parallel/wire_format.hpp>
+#include <mp/train/training/checkpoint_file.hpp>
+#include <mp/train/training/tensor.hpp>
+#endif
+
+namespace mp::detail { inline namespace MP_CORE_NAMESPACE {
 
 #define MP_DEFINE_OPERAND(...)                                                     \
     template <>                                                                    \

@@ -56,3 +56,4 @@
 #include <mp/nn/scaling/gpu/tensor_scaling.hpp>
 #include <mp/nn/scaling/gpu/unscale.hpp>
 #include <mp/simt.hpp>
+#include <mp/train/parallel/wire_codec.hpp>

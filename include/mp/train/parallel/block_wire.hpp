@@ -4,207 +4,60 @@
 /// with the next gradients (error feedback).
 #pragma once
 
-#include <mp/arrays/convert/bulk.hpp>
 #include <mp/base/array_share.hpp>
-#include <mp/base/parallel.hpp>
 #include <mp/bfloat16.hpp>
+#include <mp/config.hpp>
 #include <mp/executor.hpp>
-#include <mp/float8.hpp>
-#include <mp/numbers/format/float_arithmetic.hpp>
-#include <mp/numbers/rules/elementwise.hpp>
-#include <mp/numbers/rules/quantised_operand.hpp>
-#include <mp/numbers/simd/floating_point_modes.hpp>
-#include <mp/numbers/simd/processor.hpp>
 #include <mp/train/parallel/bucket_plan.hpp>
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
-#include <cstdint>
-#include <limits>
 #include <span>
-#include <utility>
 #include <vector>
 
-namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_CORE_NAMESPACE {
 
-/// A part of n elements in MXFP8: n codes of float8_e4m3fn, then a scale of E8M0 for each 32 of them, the largest
-/// power of two below which nothing overflows. A block with an infinity or a NaN has the scale NaN.
-struct block_codes {
-    static constexpr std::size_t block = 32;
-    /// Elements at a time: whole blocks, in the first-level cache.
-    static constexpr std::size_t chunk = 2048;
-    static constexpr auto nan = std::byte{255};
-
-    static constexpr std::size_t bytes(std::size_t elements) {
-        return elements + (elements + block - 1) / block;
-    }
-
-    /// Codes of up to a chunk of values, whose blocks begin at the first.
-    static void encode(instruction_set isa, std::span<const float> values, std::byte* codes,
-                       std::byte* scales) {
-        alignas(64) std::array<float, chunk> scaled;
-        for (std::size_t first = 0, b = 0; first < values.size(); first += block, ++b) {
-            const std::size_t count = (std::min)(block, values.size() - first);
-            const largest_magnitudes largest = magnitudes_of(isa, values.data() + first, count);
-            const bool finite = largest.all < 0x7f80'0000U;
-            const int exponent = finite ? scale_exponent_for<float8_e4m3fn>(largest.finite) : 0;
-            scales[b] = finite ? static_cast<std::byte>(127 - exponent) : nan;
-            if (finite) {
-                scale_floats(isa, count, scaled.data() + first, values.data() + first,
-                             power_of_two_float(exponent));
-            } else {
-                std::fill_n(scaled.data() + first, count, 0.0F);
-            }
-        }
-        convert_nearest(isa, scaled.data(), reinterpret_cast<float8_e4m3fn*>(codes), values.size());
-    }
-    /// The values of codes; NaN where the scale is.
-    static void decode(instruction_set isa, const std::byte* codes, const std::byte* scales,
-                       std::span<float> values) {
-        widen_to_float(isa, reinterpret_cast<const float8_e4m3fn*>(codes), values.data(), values.size());
-        for (std::size_t first = 0, b = 0; first < values.size(); first += block, ++b) {
-            const std::size_t count = (std::min)(block, values.size() - first);
-            float* const at = values.data() + first;
-            if (scales[b] == nan) {
-                std::fill_n(at, count, std::numeric_limits<float>::quiet_NaN());
-            } else {
-                scale_floats(isa, count, at, at, power_of_two_float(static_cast<int>(scales[b]) - 127));
-            }
-        }
-    }
-};
-
-/// The residuals of error feedback: what rounding has lost, to be added to the values of the next step.
-struct feedback {
-    std::vector<bfloat16> residual;  ///< what has been lost, in the scale of the last step
-    std::vector<bfloat16> next;      ///< and what will be, if this step counts
-
-    explicit feedback(std::size_t elements = 0) : residual(elements), next(elements) {}
-
-    /// values += factor * residual.
-    void add_to(instruction_set isa, std::size_t first, float factor, std::span<float> values) const {
-        alignas(64) std::array<float, block_codes::chunk> lost;
-        widen_to_float(isa, residual.data() + first, lost.data(), values.size());
-        for (std::size_t i = 0; i < values.size(); ++i) {
-            values[i] = float_add(values[i], float_multiply(factor, lost[i]));
-        }
-    }
-    /// next = values - sent.
-    ///
-    /// \returns the sums of squares of values and of next
-    std::array<double, 2> keep(instruction_set isa, std::size_t first, std::span<float> values,
-                               std::span<const float> sent) {
-        std::array<double, 2> squares{};
-        const auto add_square = [](double& sum, float x) {
-            const auto wide = static_cast<double>(x);
-            sum = double_add(sum, double_multiply(wide, wide));
-        };
-        for (std::size_t i = 0; i < values.size(); ++i) {
-            add_square(squares[0], values[i]);
-            values[i] = float_subtract(values[i], sent[i]);
-            add_square(squares[1], values[i]);
-        }
-        convert_nearest(isa, values.data(), next.data() + first, values.size());
-        return squares;
-    }
-    void commit() { std::swap(residual, next); }
-};
-
-/// A bucket that travels in blocks.
+/// A bucket that travels in blocks. A part of n elements is in MXFP8: n codes of float8_e4m3fn, then a scale of E8M0
+/// for each 32 of them, the largest power of two below which nothing overflows. A block with an infinity or a NaN has
+/// the scale NaN.
 class block_bucket {
 public:
     using gradient_bucket = detail::gradient_bucket<cpu>;
 
     /// \param self         this rank
     /// \param sum_travels  whether the sum of this rank's part is encoded and sent to the others, too
-    block_bucket(const gradient_bucket& bucket, std::size_t self, bool sum_travels)
-        : self_(self),
-          ranks_(bucket.cuts.size() - 1),
-          elements_(bucket.elements),
-          begin_(bucket.cuts[self]),
-          sums_travel_(sum_travels),
-          sent_(bucket.elements),
-          summed_(sum_travels ? bucket.cuts[self + 1] - bucket.cuts[self] : 0),
-          squares_(bucket.elements / chunk + 2 * ranks_) {}
+    block_bucket(const gradient_bucket& bucket, std::size_t self, bool sum_travels);
+    block_bucket(block_bucket&&) noexcept;
+    ~block_bucket();
+
+    /// The bytes of a part.
+    static constexpr MP_ALWAYS_INLINE std::size_t bytes(std::size_t elements) {
+        return elements + (elements + block - 1) / block;
+    }
 
     /// Packs part `rank` of the gradients and what is left of the last ones, times `factor`.
-    void pack(cpu exec, const gradient_bucket& bucket, std::size_t rank, float factor, std::byte* to) {
-        const std::size_t begin = bucket.cuts[rank], count = bucket.cuts[rank + 1] - begin;
-        for_chunks(exec, count, [&](instruction_set isa, std::size_t first, std::size_t n) {
-            alignas(64) std::array<float, chunk> values;
-            alignas(64) std::array<float, chunk> back;
-            const std::span<float> v = std::span(values).first(n);
-            read(bucket, begin + first, v);
-            sent_.add_to(isa, begin + first, factor, v);
-            block_codes::encode(isa, v, to + first, scales(to, count, first));
-            block_codes::decode(isa, to + first, scales(to, count, first), std::span(back).first(n));
-            squares_[begin / chunk + 2 * rank + first / chunk] = sent_.keep(isa, begin + first, v, back);
-        });
-    }
+    void pack(cpu exec, const gradient_bucket& bucket, std::size_t rank, float factor, std::byte* to);
 
     /// The sum of the parts of all ranks, `stride` bytes apart: to `packed`, or to the gradients where that is
     /// null.
     void sum(cpu exec, const gradient_bucket& bucket, const std::byte* from, std::size_t stride,
-             std::size_t ranks, bool mean, float factor, std::byte* packed) {
-        const std::size_t begin = bucket.cuts[self_], count = bucket.cuts[self_ + 1] - begin;
-        const auto divisor = static_cast<float>(ranks);
-        for_chunks(exec, count, [&](instruction_set isa, std::size_t first, std::size_t n) {
-            alignas(64) std::array<float, chunk> total;
-            alignas(64) std::array<float, chunk> term;
-            const std::span<float> v = std::span(total).first(n);
-            for (std::size_t r = 0; r < ranks; ++r) {
-                const std::byte* const part = from + r * stride;
-                const std::span<float> t = std::span(r == 0 ? total : term).first(n);
-                block_codes::decode(isa, part + first, scales(part, count, first), t);
-                for (std::size_t i = 0; r != 0 && i < n; ++i) v[i] = float_add(v[i], t[i]);
-            }
-            for (std::size_t i = 0; mean && i < n; ++i) v[i] = float_divide(v[i], divisor);
-            if (packed == nullptr) {
-                write(bucket, begin + first, v);
-                return;
-            }
-            summed_.add_to(isa, first, factor, v);
-            block_codes::encode(isa, v, packed + first, scales(packed, count, first));
-            block_codes::decode(isa, packed + first, scales(packed, count, first), std::span(term).first(n));
-            static_cast<void>(summed_.keep(isa, first, v, std::span(term).first(n)));
-        });
-    }
+             std::size_t ranks, bool mean, float factor, std::byte* packed);
 
     /// Writes part `rank` of the gradients.
-    void unpack(cpu exec, const gradient_bucket& bucket, std::size_t rank, const std::byte* from) const {
-        const std::size_t begin = bucket.cuts[rank], count = bucket.cuts[rank + 1] - begin;
-        for_chunks(exec, count, [&](instruction_set isa, std::size_t first, std::size_t n) {
-            alignas(64) std::array<float, chunk> values;
-            const std::span<float> v = std::span(values).first(n);
-            block_codes::decode(isa, from + first, scales(from, count, first), v);
-            write(bucket, begin + first, v);
-        });
-    }
+    void unpack(cpu exec, const gradient_bucket& bucket, std::size_t rank, const std::byte* from) const;
+
     /// Whether a part of `count` elements is finite.
-    static bool is_finite(const std::byte* from, std::size_t count) {
-        const std::byte* const scales = from + count;
-        const std::size_t blocks = (count + block_codes::block - 1) / block_codes::block;
-        return std::find(scales, scales + blocks, block_codes::nan) == scales + blocks;
-    }
+    static bool is_finite(const std::byte* from, std::size_t count);
 
     /// Adds the squares of the gradients that were packed last, and of what of them was not sent.
-    void add_squares(std::array<double, 2>& sums) const {
-        for (const std::array<double, 2>& it : squares_) {
-            sums[0] = double_add(sums[0], it[0]);
-            sums[1] = double_add(sums[1], it[1]);
-        }
-    }
+    void add_squares(std::array<double, 2>& sums) const;
 
     /// The step counts: what it has lost comes with the next.
-    void commit() {
-        sent_.commit();
-        summed_.commit();
-    }
+    void commit();
 
     /// Names what has been lost; on other ranks there is as much.
     template <class Visitor>
-    void visit_state(Visitor& visitor) {
+    MP_ALWAYS_INLINE void visit_state(Visitor& visitor) {
         visitor("sent", array_share(std::span(sent_.residual), self_ * elements_, ranks_ * elements_, true));
         if (sums_travel_) {
             visitor("summed", array_share(std::span(summed_.residual), begin_, elements_, true));
@@ -212,35 +65,18 @@ public:
     }
 
 private:
-    static constexpr std::size_t chunk = block_codes::chunk;
+    static constexpr std::size_t block = 32;
 
-    template <class Byte>
-    static Byte* scales(Byte* part, std::size_t count, std::size_t first) {
-        return part + count + first / block_codes::block;
-    }
+    /// The residuals of error feedback: what rounding has lost, to be added to the values of the next step.
+    struct feedback {
+        std::vector<bfloat16> residual;  ///< what has been lost, in the scale of the last step
+        std::vector<bfloat16> next;      ///< and what will be, if this step counts
 
-    template <class Function>
-    static void for_chunks(cpu exec, std::size_t count, const Function& f) {
-        const instruction_set isa = isa_of("mp::gradient_reduction", exec);
-        parallel_for(exec, (count + chunk - 1) / chunk, 8, [&](std::size_t begin, std::size_t end) {
-            const default_floating_point_modes modes;
-            for (std::size_t at = begin; at < end; ++at) {
-                f(isa, at * chunk, (std::min)(chunk, count - at * chunk));
-            }
-        });
-    }
-
-    static void read(const gradient_bucket& bucket, std::size_t first, std::span<float> to) {
-        bucket.for_memory(first, first + to.size(),
-                          [&](const std::byte* from, std::size_t at, std::size_t n) {
-                              bucket.codec.to_floats(from, to.data() + at, n);
-                          });
-    }
-    static void write(const gradient_bucket& bucket, std::size_t first, std::span<const float> from) {
-        bucket.for_memory(first, first + from.size(), [&](std::byte* to, std::size_t at, std::size_t n) {
-            bucket.codec.from_floats(from.data() + at, to, n);
-        });
-    }
+        explicit feedback(std::size_t elements);
+        void add_to(instruction_set isa, std::size_t first, float factor, std::span<float> values) const;
+        std::array<double, 2> keep(instruction_set isa, std::size_t first, std::span<float> values,
+                                   std::span<const float> sent);
+    };
 
     std::size_t self_;
     std::size_t ranks_;
@@ -254,3 +90,7 @@ private:
 };
 
 }}  // namespace mp::detail
+
+#if MP_CORE_BODIES
+#include <mp/train/parallel/block_wire_functions.hpp>
+#endif

@@ -235,7 +235,7 @@ private:
             for (std::size_t r = 1; r < it.cuts.size(); ++r) {
                 const std::size_t part = it.cuts[r] - it.cuts[r - 1];
                 cuts.push_back(cuts.back() + (direct ? 0 : record_size) +
-                               (blocks_.empty() ? part * it.codec.wire_size : block_codes::bytes(part)));
+                               (blocks_.empty() ? part * it.codec.wire_size : block_bucket::bytes(part)));
             }
             if (!direct) packed = (std::max)(packed, cuts.back());
             received = (std::max)(received, (cuts[self() + 1] - cuts[self()]) * (cuts.size() - 1));

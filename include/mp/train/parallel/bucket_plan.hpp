@@ -3,6 +3,7 @@
 /// Gradients in buckets that are reduced one by one, and the share of every rank in them.
 #pragma once
 
+#include <mp/config.hpp>
 #include <mp/error.hpp>
 #include <mp/nn/optim/parameter.hpp>
 #include <mp/nn/optim/parameter_layout.hpp>
@@ -18,7 +19,7 @@
 #include <string_view>
 #include <vector>
 
-namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
+namespace mp::detail {
 
 /// A parameter that takes part in a reduction.
 struct reduced_parameter {
@@ -47,7 +48,7 @@ struct gradient_bucket {
 
     /// Calls f(memory, first of the range, count) on the gradients of a range of elements.
     template <class Function>
-    void for_memory(std::size_t begin, std::size_t end, Function f) const {
+    MP_ALWAYS_INLINE void for_memory(std::size_t begin, std::size_t end, Function f) const {
         for (const gradient_segment& it : segments) {
             const std::size_t first = (std::max)(begin, it.first);
             const std::size_t last = (std::min)(end, it.first + it.count);
@@ -57,6 +58,10 @@ struct gradient_bucket {
         }
     }
 };
+
+}  // namespace mp::detail
+
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// All gradients of a model in buckets: whole parameters, the last ones first, as backward passes make them.
 template <class Executor>

@@ -53,15 +53,7 @@ void save_checkpoint(Ranks& ranks, const std::string& path, Everything&& everyth
     const std::vector<detail::file_stretch> stretches = file.all_stretches();
     detail::together(ranks, path, [&] {
         if (ranks.rank() != 0) return;
-        std::uint64_t end = header.size();
-        std::uint64_t checksum = detail::crc64(header);
-        for (const detail::file_stretch& it : stretches) {
-            if (it.bytes == 0) continue;
-            if (it.at != end) detail::throw_file(path, "the shares of the ranks overlap, or have gaps");
-            checksum = detail::crc64_of_both(checksum, it.checksum, it.bytes);
-            end += it.bytes;
-        }
-        detail::state_writer::set_checksum(header, checksum);
+        detail::state_writer::set_checksum(header, detail::checksum_of_file(path, header, stretches));
         file.begin(0);
         file.write(header);
         file.give_name();

@@ -90,10 +90,14 @@ concept channelled_communicator =
 
 }}  // namespace mp
 
-namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
+namespace mp::detail {
 
 /// Kinds of collective calls. The last three wait, and have one order together.
 enum class collective : unsigned char { exchange, gather, broadcast, max, sum };
+
+}  // namespace mp::detail
+
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 constexpr std::string_view name_of(collective kind) {
     constexpr std::array<std::string_view, 5> names{"exchange", "gather", "broadcast", "max", "sum"};

@@ -3,22 +3,75 @@
 /// A file that all ranks write together, whole or not at all.
 #pragma once
 
-#include <mp/arrays/io/checksum.hpp>
-#include <mp/arrays/io/file_replacement.hpp>
-#include <mp/base/bits.hpp>
+#include <mp/config.hpp>
 #include <mp/error.hpp>
 #include <mp/train/parallel/communicator.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
-#include <optional>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+namespace mp::detail {
+
+/// Bytes in a file, and their checksum.
+struct file_stretch {
+    std::uint64_t at = 0;
+    std::uint64_t bytes = 0;
+    std::uint64_t checksum = 0;
+};
+
+}  // namespace mp::detail
+
+namespace mp::detail { inline namespace MP_CORE_NAMESPACE {
+
+/// What one rank writes of a file, see rank_file.
+class file_share {
+public:
+    file_share() noexcept;
+    file_share(const file_share&) = delete;
+    file_share& operator=(const file_share&) = delete;
+    ~file_share();
+
+    /// Makes the new file, and returns the number that others open it by.
+    std::uint64_t create(const std::string& path);
+    void open(const std::string& path, std::uint64_t token);
+
+    /// Begins a stretch at this byte.
+    void begin(std::uint64_t at);
+    void write(std::string_view bytes);
+    /// Brings what this rank has written to the disk.
+    void close();
+    /// Makes it the file of that name.
+    void commit();
+
+    /// Returns the stretches of `ranks` ranks, those of rank `self` set, and the parts of all in bytes.
+    [[nodiscard]] std::vector<file_stretch> placed(std::size_t self, std::size_t ranks,
+                                                   std::vector<std::size_t>& cuts) const;
+
+private:
+    struct state;
+    std::unique_ptr<state> state_;
+};
+
+/// Throws file_error: another rank has failed.
+[[noreturn]] MP_CORE_FUNCTION void throw_failed_rank(const std::string& path, std::uint64_t rank);
+
+/// Sorts stretches by their places.
+MP_CORE_FUNCTION void sort_stretches(std::span<file_stretch> stretches);
+
+/// Checks that the stretches of all ranks are what follows a header, and returns the checksum of all.
+///
+/// \throws file_error  they overlap, or have gaps
+MP_CORE_FUNCTION std::uint64_t checksum_of_file(const std::string& path, std::string_view header,
+                                                std::span<const file_stretch> stretches);
+
+}}  // namespace mp::detail
 
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
@@ -29,15 +82,8 @@ void together(Ranks& ranks, const std::string& path, Function f) {
     std::uint64_t worst = failure ? static_cast<std::uint64_t>(ranks.rank()) + 1 : 0;
     (ranks.max)(std::span<std::uint64_t>(&worst, 1));
     if (failure) std::rethrow_exception(failure);
-    if (worst != 0) throw_file(path, "rank " + std::to_string(worst - 1) + " has failed");
+    if (worst != 0) throw_failed_rank(path, worst - 1);
 }
-
-/// Bytes in a file, and their checksum.
-struct file_stretch {
-    std::uint64_t at = 0;
-    std::uint64_t bytes = 0;
-    std::uint64_t checksum = 0;
-};
 
 /// A new file for the place of another, in a folder that all ranks see, see file_replacement. Rank 0 makes it; then
 /// all write stretches of their own; then rank 0 gives it its name.
@@ -47,54 +93,40 @@ public:
     rank_file(Ranks& ranks, const std::string& path) : ranks_(ranks) {
         std::uint64_t token = 0;
         together(ranks_, path, [&] {
-            if (ranks_.rank() == 0) token = file_.emplace(path).token();
+            if (ranks_.rank() == 0) token = share_.create(path);
         });
         (ranks_.max)(std::span<std::uint64_t>(&token, 1));
         together(ranks_, path, [&] {
-            if (ranks_.rank() != 0) file_.emplace(path, token);
+            if (ranks_.rank() != 0) share_.open(path, token);
         });
     }
 
-    /// Begins a stretch at this byte.
-    void begin(std::uint64_t at) {
-        stretches_.push_back({at, 0, 0});
-        checksum_ = {};
-        file_->seek(at);
-    }
-    void write(std::string_view bytes) {
-        if (bytes.empty()) return;  // maybe from nowhere
-        checksum_.add(bytes);
-        stretches_.back().bytes += bytes.size();
-        stretches_.back().checksum = checksum_.value();
-        file_->write(bytes);
-    }
+    void begin(std::uint64_t at) { share_.begin(at); }
+    void write(std::string_view bytes) { share_.write(bytes); }
     /// Brings what this rank has written to the disk. Rank 0, which has the header to write, does that in give_name().
     void close() {
-        if (ranks_.rank() != 0) file_->close();
+        if (ranks_.rank() != 0) share_.close();
     }
     /// On rank 0 the stretches of all ranks; all must have written as many.
     [[nodiscard]] std::vector<file_stretch> all_stretches() {
-        const std::size_t each = stretches_.size();
-        const auto size = static_cast<std::size_t>(ranks_.size());
-        std::vector<file_stretch> all(each * size);
-        std::copy(stretches_.begin(), stretches_.end(),
-                  all.begin() + ranks_.rank() * static_cast<long>(each));
         std::vector<std::size_t> cuts;
-        for (std::size_t r = 0; r <= size; ++r) cuts.push_back(r * each * sizeof(file_stretch));
+        std::vector<file_stretch> all = share_.placed(static_cast<std::size_t>(ranks_.rank()),
+                                                      static_cast<std::size_t>(ranks_.size()), cuts);
         auto call = ranks_.start_gather(std::as_writable_bytes(std::span(all)), cuts);
         ranks_.wait(call);
-        std::sort(all.begin(), all.end(),
-                  [](const file_stretch& a, const file_stretch& b) { return a.at < b.at; });
+        sort_stretches(all);
         return all;
     }
     /// On rank 0, when all others have closed.
-    void give_name() { file_->commit(); }
+    void give_name() { share_.commit(); }
 
 private:
     Ranks& ranks_;
-    std::optional<file_replacement> file_;
-    crc64_stream checksum_;
-    std::vector<file_stretch> stretches_;
+    file_share share_;
 };
 
 }}  // namespace mp::detail
+
+#if MP_CORE_BODIES
+#include <mp/train/parallel/rank_file_functions.hpp>
+#endif
