@@ -38,7 +38,7 @@ public:
     /// Refers to `ranks`, which has to outlive this.
     template <communicator Ranks>
         requires(!std::is_same_v<Ranks, any_communicator>)
-    explicit any_communicator(Ranks& ranks) : impl_(std::make_unique<model<Ranks>>(ranks)) {
+    explicit any_communicator(Ranks& ranks) : impl_(std::make_shared<model<Ranks>>(ranks)) {
         static_assert(
             !requires { ranks.fork(); },
             "mp::any_communicator: calls of this communicator are enqueued on a stream, whose order a "
@@ -210,7 +210,7 @@ private:
         it = {};
     }
 
-    std::unique_ptr<base> impl_;
+    std::shared_ptr<base> impl_;
     std::vector<std::uint64_t> numbers_;  ///< of the calls at their places; 0 where one has ended
     std::uint64_t started_ = 0;
 };

@@ -12,8 +12,8 @@
 
 #include <array>
 #include <cstddef>
+#include <memory>
 #include <span>
-#include <vector>
 
 namespace mp::detail { inline namespace MP_CORE_NAMESPACE {
 
@@ -58,35 +58,24 @@ public:
     /// Names what has been lost; on other ranks there is as much.
     template <class Visitor>
     MP_ALWAYS_INLINE void visit_state(Visitor& visitor) {
-        visitor("sent", array_share(std::span(sent_.residual), self_ * elements_, ranks_ * elements_, true));
-        if (sums_travel_) {
-            visitor("summed", array_share(std::span(summed_.residual), begin_, elements_, true));
-        }
+        visitor("sent", array_share(residual(false), self_ * elements_, ranks_ * elements_, true));
+        if (sums_travel_) visitor("summed", array_share(residual(true), begin_, elements_, true));
     }
 
 private:
     static constexpr std::size_t block = 32;
 
-    /// The residuals of error feedback: what rounding has lost, to be added to the values of the next step.
-    struct feedback {
-        std::vector<bfloat16> residual;  ///< what has been lost, in the scale of the last step
-        std::vector<bfloat16> next;      ///< and what will be, if this step counts
+    struct state;
 
-        explicit feedback(std::size_t elements);
-        void add_to(instruction_set isa, std::size_t first, float factor, std::span<float> values) const;
-        std::array<double, 2> keep(instruction_set isa, std::size_t first, std::span<float> values,
-                                   std::span<const float> sent);
-    };
+    /// What has been lost of the gradients of this rank, or of the sums of its part.
+    [[nodiscard]] std::span<bfloat16> residual(bool of_sums) const;
 
     std::size_t self_;
     std::size_t ranks_;
     std::size_t elements_;
     std::size_t begin_;  // of this rank's part
     bool sums_travel_;
-    feedback sent_;    // of the gradients of this rank
-    feedback summed_;  // of the sums of its part
-    // Of chunks, see add_squares; a part of n elements has at most n / chunk + 1 of them.
-    std::vector<std::array<double, 2>> squares_;
+    std::shared_ptr<state> state_;
 };
 
 }}  // namespace mp::detail

@@ -21,6 +21,7 @@
 #include <array>
 #include <cstddef>
 #include <limits>
+#include <memory>
 #include <span>
 #include <utility>
 #include <vector>
@@ -70,41 +71,52 @@ struct block_codes {
     }
 };
 
-MP_CORE_FUNCTION block_bucket::feedback::feedback(std::size_t elements)
-    : residual(elements), next(elements) {}
+/// The residuals of error feedback: what rounding has lost, to be added to the values of the next step.
+struct block_feedback {
+    std::vector<bfloat16> residual;  ///< what has been lost, in the scale of the last step
+    std::vector<bfloat16> next;      ///< and what will be, if this step counts
 
-/// values += factor * residual.
-MP_CORE_FUNCTION void block_bucket::feedback::add_to(instruction_set isa, std::size_t first, float factor,
-                                                     std::span<float> values) const {
-    alignas(64) std::array<float, block_codes::chunk> lost;
-    widen_to_float(isa, residual.data() + first, lost.data(), values.size());
-    for (std::size_t i = 0; i < values.size(); ++i) {
-        values[i] = float_add(values[i], float_multiply(factor, lost[i]));
-    }
-}
+    explicit block_feedback(std::size_t elements) : residual(elements), next(elements) {}
 
-/// next = values - sent.
-///
-/// \returns the sums of squares of values and of next
-MP_CORE_FUNCTION std::array<double, 2> block_bucket::feedback::keep(instruction_set isa, std::size_t first,
-                                                                    std::span<float> values,
-                                                                    std::span<const float> sent) {
-    std::array<double, 2> squares{};
-    const auto add_square = [](double& sum, float x) {
-        const auto wide = static_cast<double>(x);
-        sum = double_add(sum, double_multiply(wide, wide));
-    };
-    for (std::size_t i = 0; i < values.size(); ++i) {
-        add_square(squares[0], values[i]);
-        values[i] = float_subtract(values[i], sent[i]);
-        add_square(squares[1], values[i]);
+    /// values += factor * residual.
+    void add_to(instruction_set isa, std::size_t first, float factor, std::span<float> values) const {
+        alignas(64) std::array<float, block_codes::chunk> lost;
+        widen_to_float(isa, residual.data() + first, lost.data(), values.size());
+        for (std::size_t i = 0; i < values.size(); ++i) {
+            values[i] = float_add(values[i], float_multiply(factor, lost[i]));
+        }
     }
-    convert_nearest(isa, values.data(), next.data() + first, values.size());
-    return squares;
-}
+
+    /// next = values - sent.
+    ///
+    /// \returns the sums of squares of values and of next
+    std::array<double, 2> keep(instruction_set isa, std::size_t first, std::span<float> values,
+                               std::span<const float> sent) {
+        std::array<double, 2> squares{};
+        const auto add_square = [](double& sum, float x) {
+            const auto wide = static_cast<double>(x);
+            sum = double_add(sum, double_multiply(wide, wide));
+        };
+        for (std::size_t i = 0; i < values.size(); ++i) {
+            add_square(squares[0], values[i]);
+            values[i] = float_subtract(values[i], sent[i]);
+            add_square(squares[1], values[i]);
+        }
+        convert_nearest(isa, values.data(), next.data() + first, values.size());
+        return squares;
+    }
+    void commit() { std::swap(residual, next); }
+};
+
+struct block_bucket::state {
+    block_feedback sent;    ///< of the gradients of this rank
+    block_feedback summed;  ///< of the sums of its part
+    /// Of chunks, see add_squares; a part of n elements has at most n / chunk + 1 of them.
+    std::vector<std::array<double, 2>> squares;
+};
 
 template <class Byte>
-Byte* block_scales(Byte* part, std::size_t count, std::size_t first) {
+Byte* wire_scales(Byte* part, std::size_t count, std::size_t first) {
     return part + count + first / block_codes::block;
 }
 
@@ -139,9 +151,10 @@ MP_CORE_FUNCTION block_bucket::block_bucket(const gradient_bucket& bucket, std::
       elements_(bucket.elements),
       begin_(bucket.cuts[self]),
       sums_travel_(sum_travels),
-      sent_(bucket.elements),
-      summed_(sum_travels ? bucket.cuts[self + 1] - bucket.cuts[self] : 0),
-      squares_(bucket.elements / block_codes::chunk + 2 * ranks_) {}
+      state_(std::make_shared<state>(
+          state{block_feedback(bucket.elements),
+                block_feedback(sum_travels ? bucket.cuts[self + 1] - bucket.cuts[self] : 0),
+                std::vector<std::array<double, 2>>(bucket.elements / block_codes::chunk + 2 * ranks_)})) {}
 
 MP_CORE_FUNCTION block_bucket::block_bucket(block_bucket&&) noexcept = default;
 MP_CORE_FUNCTION block_bucket::~block_bucket() = default;
@@ -155,10 +168,11 @@ MP_CORE_FUNCTION void block_bucket::pack(cpu exec, const gradient_bucket& bucket
         alignas(64) std::array<float, chunk> back;
         const std::span<float> v = std::span(values).first(n);
         read_floats(bucket, begin + first, v);
-        sent_.add_to(isa, begin + first, factor, v);
-        block_codes::encode(isa, v, to + first, block_scales(to, count, first));
-        block_codes::decode(isa, to + first, block_scales(to, count, first), std::span(back).first(n));
-        squares_[begin / chunk + 2 * rank + first / chunk] = sent_.keep(isa, begin + first, v, back);
+        state_->sent.add_to(isa, begin + first, factor, v);
+        block_codes::encode(isa, v, to + first, wire_scales(to, count, first));
+        block_codes::decode(isa, to + first, wire_scales(to, count, first), std::span(back).first(n));
+        state_->squares[begin / chunk + 2 * rank + first / chunk] =
+            state_->sent.keep(isa, begin + first, v, back);
     });
 }
 
@@ -175,7 +189,7 @@ MP_CORE_FUNCTION void block_bucket::sum(cpu exec, const gradient_bucket& bucket,
         for (std::size_t r = 0; r < ranks; ++r) {
             const std::byte* const part = from + r * stride;
             const std::span<float> t = std::span(r == 0 ? total : term).first(n);
-            block_codes::decode(isa, part + first, block_scales(part, count, first), t);
+            block_codes::decode(isa, part + first, wire_scales(part, count, first), t);
             for (std::size_t i = 0; r != 0 && i < n; ++i) v[i] = float_add(v[i], t[i]);
         }
         for (std::size_t i = 0; mean && i < n; ++i) v[i] = float_divide(v[i], divisor);
@@ -183,11 +197,10 @@ MP_CORE_FUNCTION void block_bucket::sum(cpu exec, const gradient_bucket& bucket,
             write_floats(bucket, begin + first, v);
             return;
         }
-        summed_.add_to(isa, first, factor, v);
-        block_codes::encode(isa, v, packed + first, block_scales(packed, count, first));
-        block_codes::decode(isa, packed + first, block_scales(packed, count, first),
-                            std::span(term).first(n));
-        static_cast<void>(summed_.keep(isa, first, v, std::span(term).first(n)));
+        state_->summed.add_to(isa, first, factor, v);
+        block_codes::encode(isa, v, packed + first, wire_scales(packed, count, first));
+        block_codes::decode(isa, packed + first, wire_scales(packed, count, first), std::span(term).first(n));
+        static_cast<void>(state_->summed.keep(isa, first, v, std::span(term).first(n)));
     });
 }
 
@@ -198,7 +211,7 @@ MP_CORE_FUNCTION void block_bucket::unpack(cpu exec, const gradient_bucket& buck
     for_block_chunks(exec, count, [&](instruction_set isa, std::size_t first, std::size_t n) {
         alignas(64) std::array<float, chunk> values;
         const std::span<float> v = std::span(values).first(n);
-        block_codes::decode(isa, from + first, block_scales(from, count, first), v);
+        block_codes::decode(isa, from + first, wire_scales(from, count, first), v);
         write_floats(bucket, begin + first, v);
     });
 }
@@ -210,15 +223,19 @@ MP_CORE_FUNCTION bool block_bucket::is_finite(const std::byte* from, std::size_t
 }
 
 MP_CORE_FUNCTION void block_bucket::add_squares(std::array<double, 2>& sums) const {
-    for (const std::array<double, 2>& it : squares_) {
+    for (const std::array<double, 2>& it : state_->squares) {
         sums[0] = double_add(sums[0], it[0]);
         sums[1] = double_add(sums[1], it[1]);
     }
 }
 
 MP_CORE_FUNCTION void block_bucket::commit() {
-    std::swap(sent_.residual, sent_.next);
-    std::swap(summed_.residual, summed_.next);
+    state_->sent.commit();
+    state_->summed.commit();
+}
+
+MP_CORE_FUNCTION std::span<bfloat16> block_bucket::residual(bool of_sums) const {
+    return of_sums ? state_->summed.residual : state_->sent.residual;
 }
 
 }}  // namespace mp::detail

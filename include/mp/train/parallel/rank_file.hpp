@@ -33,7 +33,7 @@ namespace mp::detail { inline namespace MP_CORE_NAMESPACE {
 /// What one rank writes of a file, see rank_file.
 class file_share {
 public:
-    file_share() noexcept;
+    file_share();
     file_share(const file_share&) = delete;
     file_share& operator=(const file_share&) = delete;
     ~file_share();
@@ -56,20 +56,21 @@ public:
 
 private:
     struct state;
-    std::unique_ptr<state> state_;
+    std::shared_ptr<state> state_;
 };
 
 /// Throws file_error: another rank has failed.
 [[noreturn]] MP_CORE_FUNCTION void throw_failed_rank(const std::string& path, std::uint64_t rank);
 
 /// Sorts stretches by their places.
-MP_CORE_FUNCTION void sort_stretches(std::span<file_stretch> stretches);
+MP_CORE_FUNCTION void sort_stretches(std::vector<file_stretch>& stretches);
+MP_CORE_FUNCTION std::span<std::byte> bytes_of_stretches(std::vector<file_stretch>& stretches);
 
 /// Checks that the stretches of all ranks are what follows a header, and returns the checksum of all.
 ///
 /// \throws file_error  they overlap, or have gaps
 MP_CORE_FUNCTION std::uint64_t checksum_of_file(const std::string& path, std::string_view header,
-                                                std::span<const file_stretch> stretches);
+                                                const std::vector<file_stretch>& stretches);
 
 }}  // namespace mp::detail
 
@@ -112,7 +113,7 @@ public:
         std::vector<std::size_t> cuts;
         std::vector<file_stretch> all = share_.placed(static_cast<std::size_t>(ranks_.rank()),
                                                       static_cast<std::size_t>(ranks_.size()), cuts);
-        auto call = ranks_.start_gather(std::as_writable_bytes(std::span(all)), cuts);
+        auto call = ranks_.start_gather(bytes_of_stretches(all), cuts);
         ranks_.wait(call);
         sort_stretches(all);
         return all;

@@ -28,15 +28,13 @@ struct file_share::state {
     std::vector<file_stretch> stretches;
 };
 
-MP_CORE_FUNCTION file_share::file_share() noexcept = default;
+MP_CORE_FUNCTION file_share::file_share() : state_(std::make_shared<state>()) {}
 MP_CORE_FUNCTION file_share::~file_share() = default;
 
 MP_CORE_FUNCTION std::uint64_t file_share::create(const std::string& path) {
-    state_ = std::make_unique<state>();
     return state_->file.emplace(path).token();
 }
 MP_CORE_FUNCTION void file_share::open(const std::string& path, std::uint64_t token) {
-    state_ = std::make_unique<state>();
     state_->file.emplace(path, token);
 }
 MP_CORE_FUNCTION void file_share::begin(std::uint64_t at) {
@@ -71,13 +69,17 @@ MP_CORE_FUNCTION std::vector<file_stretch> file_share::placed(std::size_t self, 
     throw_file(path, "rank " + std::to_string(rank) + " has failed");
 }
 
-MP_CORE_FUNCTION void sort_stretches(std::span<file_stretch> stretches) {
+MP_CORE_FUNCTION void sort_stretches(std::vector<file_stretch>& stretches) {
     std::sort(stretches.begin(), stretches.end(),
               [](const file_stretch& a, const file_stretch& b) { return a.at < b.at; });
 }
 
+MP_CORE_FUNCTION std::span<std::byte> bytes_of_stretches(std::vector<file_stretch>& stretches) {
+    return std::as_writable_bytes(std::span(stretches));
+}
+
 MP_CORE_FUNCTION std::uint64_t checksum_of_file(const std::string& path, std::string_view header,
-                                                std::span<const file_stretch> stretches) {
+                                                const std::vector<file_stretch>& stretches) {
     std::uint64_t end = header.size();
     std::uint64_t checksum = crc64(header);
     for (const file_stretch& it : stretches) {

@@ -137,7 +137,8 @@ public:
         const std::span<const double> mine = inner_.gradient_square_sums();
         const std::size_t first = gathered_cuts_[self()] / sizeof(double);
         for (std::size_t i = 0; i < own_chunks_.size(); ++i) gathered_[first + i] = mine[own_chunks_[i]];
-        auto call = channel_.start_gather(std::as_writable_bytes(std::span(gathered_)), gathered_cuts_);
+        auto call = channel_.start_gather(
+            std::as_writable_bytes(std::span<double>(gathered_.data(), gathered_.size())), gathered_cuts_);
         reduction_.ranks().wait(call);
         for (std::size_t i = 0; i < gathered_.size(); ++i) in_order_[place_of_gathered_[i]] = gathered_[i];
         const detail::default_floating_point_modes modes;
@@ -237,7 +238,7 @@ private:
         // Which parameters were used is agreed on by the same message.
         const std::size_t parameters = inner_.parameters().size();
         for (std::size_t i = 0; i < parameters; ++i) agreed_[counts + i] = inner_.is_used(i, writes_) ? 1 : 0;
-        const std::span<const std::uint64_t> used = std::span(agreed_).subspan(counts);
+        const std::span<const std::uint64_t> used(agreed_.data() + counts, parameters);
         if (!shares()) {
             inner_.set_used(used);
             return report;
