@@ -30,6 +30,9 @@
 #include <mp/nn/optim/adafactor.hpp>
 #include <mp/nn/optim/optimizer_gradients.hpp>
 #include <mp/nn/optim/weight_average.hpp>
+#include <mp/nn/scaling/event_log.hpp>
+#include <mp/nn/scaling/gradient_accumulator.hpp>
+#include <mp/nn/scaling/loss_scaler.hpp>
 #include <mp/numbers/format/basic_float.hpp>
 #include <mp/numbers/format/named_formats.hpp>
 #include <mp/numbers/rules/double_functions.hpp>

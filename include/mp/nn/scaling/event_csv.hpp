@@ -9,17 +9,35 @@
 /// `parameter` and `element` are empty where there is none.
 #pragma once
 
-#include <mp/arrays/io/csv.hpp>
-#include <mp/nn/scaling/scale_change_names.hpp>
+#include <mp/config.hpp>
 #include <mp/nn/scaling/scale_event.hpp>
 
-#include <array>
-#include <cstddef>
-#include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#if MP_CORE_BODIES
+#include <mp/arrays/io/csv.hpp>
+#include <mp/nn/scaling/scale_change_names.hpp>
+
+#include <array>
+#include <cstddef>
+#endif
+
+namespace mp::detail { inline namespace MP_CORE_NAMESPACE {
+
+/// Returns the table of events, those of `older` first.
+[[nodiscard]] MP_CORE_FUNCTION std::string event_csv(std::span<const scale_event> older,
+                                                     std::span<const scale_event> newer);
+
+/// Reads a table. Throws argument_error in the name of `function`.
+[[nodiscard]] MP_CORE_FUNCTION std::vector<scale_event> read_event_csv(std::string_view function,
+                                                                       std::string_view text);
+
+}}  // namespace mp::detail
+
+#if MP_CORE_BODIES
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 inline constexpr std::array<std::string_view, 18> event_columns{
@@ -66,7 +84,19 @@ inline void append_event_csv(std::string& to, const scale_event& event) {
     to += '\n';
 }
 
-inline std::vector<scale_event> read_event_csv(std::string_view function, std::string_view text) {
+}}  // namespace mp::detail
+
+namespace mp::detail { inline namespace MP_CORE_NAMESPACE {
+
+MP_CORE_FUNCTION std::string event_csv(std::span<const scale_event> older,
+                                       std::span<const scale_event> newer) {
+    std::string text = event_csv_header();
+    for (const scale_event& event : older) append_event_csv(text, event);
+    for (const scale_event& event : newer) append_event_csv(text, event);
+    return text;
+}
+
+MP_CORE_FUNCTION std::vector<scale_event> read_event_csv(std::string_view function, std::string_view text) {
     csv_reader reader(function, text);
     reader.read_header();
     for (std::size_t i = 0; i < event_columns.size(); ++i) {
@@ -103,3 +133,4 @@ inline std::vector<scale_event> read_event_csv(std::string_view function, std::s
 }
 
 }}  // namespace mp::detail
+#endif

@@ -8,9 +8,11 @@
 #include <mp/nn/scaling/event_text.hpp>
 #include <mp/nn/scaling/scale_event.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -174,33 +176,11 @@ public:
 
     /// The kept events as readable lines, see to_string(scale_event); clean iterations in a row without any
     /// change have one line together. If events were dropped, the first line says how many.
-    [[nodiscard]] std::string to_text() const {
-        std::string text;
-        if (dropped() != 0) {
-            text += "(" + detail::counted(dropped(), "earlier iteration is", "earlier iterations are") +
-                    " not kept)\n";
-        }
-        detail::quiet_run run;
-        for (const scale_event& event : *this) {
-            const bool quiet = detail::is_quiet(event);
-            if (!quiet || !run.continues_with(event)) run.end(text);
-            if (quiet) {
-                run.add(event);
-            } else {
-                text += to_string(event) + "\n";
-            }
-        }
-        run.end(text);
-        return text;
-    }
+    [[nodiscard]] std::string to_text() const { return detail::event_lines(dropped(), older(), newer()); }
 
     /// The kept events as a table for programs, see event_csv.hpp for its columns. read_csv gives the same
     /// events back; only of a NaN (a policy's scale that went wrong) the payload is lost.
-    [[nodiscard]] std::string to_csv() const {
-        std::string text = detail::event_csv_header();
-        for (const scale_event& event : *this) detail::append_event_csv(text, event);
-        return text;
-    }
+    [[nodiscard]] std::string to_csv() const { return detail::event_csv(older(), newer()); }
 
     /// The events of a table that to_csv wrote; lines may end as in Unix or as RFC 4180 has it.
     ///
@@ -210,6 +190,14 @@ public:
     }
 
 private:
+    /// The kept events up to the end of the memory, and those from its begin.
+    [[nodiscard]] std::span<const scale_event> older() const noexcept {
+        return {events_.data() + first_, (std::min)(size_, events_.size() - first_)};
+    }
+    [[nodiscard]] std::span<const scale_event> newer() const noexcept {
+        return {events_.data(), size_ - older().size()};
+    }
+
     static std::size_t checked(std::size_t capacity) {
         constexpr std::size_t most = static_cast<std::size_t>(PTRDIFF_MAX) / sizeof(scale_event);
         if (capacity < 1 || capacity > most) {

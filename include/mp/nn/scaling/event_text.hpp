@@ -3,17 +3,41 @@
 /// Events of a scaler as readable lines.
 #pragma once
 
+#include <mp/config.hpp>
+#include <mp/nn/scaling/scale_event.hpp>
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#if MP_CORE_BODIES
 #include <mp/arrays/io/csv.hpp>
 #include <mp/base/bits.hpp>
 #include <mp/base/number_text.hpp>
 #include <mp/error.hpp>
 #include <mp/nn/scaling/scale_change_names.hpp>
-#include <mp/nn/scaling/scale_event.hpp>
+#endif
 
-#include <cstdint>
-#include <string>
-#include <string_view>
+namespace mp { inline namespace MP_CORE_NAMESPACE {
 
+/// One line about an iteration, without an end of line, such as
+/// "iteration 1832: 65536 -> 32768 backed off, 3 infinities, first in 'layer4.weight'[17]".
+/// Control characters in a name are written as `\xNN`.
+[[nodiscard]] MP_CORE_FUNCTION std::string to_string(const scale_event& event);
+
+}}  // namespace mp
+
+namespace mp::detail { inline namespace MP_CORE_NAMESPACE {
+
+/// Returns events as lines, those of `older` first; after `dropped` that are not kept.
+[[nodiscard]] MP_CORE_FUNCTION std::string event_lines(std::uint64_t dropped,
+                                                       std::span<const scale_event> older,
+                                                       std::span<const scale_event> newer);
+
+}}  // namespace mp::detail
+
+#if MP_CORE_BODIES
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// By bits, so that NaN is the same scale as NaN.
@@ -68,12 +92,9 @@ private:
 
 }}  // namespace mp::detail
 
-namespace mp { inline namespace MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_CORE_NAMESPACE {
 
-/// One line about an iteration, without an end of line, such as
-/// "iteration 1832: 65536 -> 32768 backed off, 3 infinities, first in 'layer4.weight'[17]".
-/// Control characters in a name are written as `\xNN`.
-[[nodiscard]] inline std::string to_string(const scale_event& event) {
+MP_CORE_FUNCTION std::string to_string(const scale_event& event) {
     std::string line = "iteration " + detail::error_text(event.iteration) + ": ";
     line += detail::error_text(event.change.before);
     if (!detail::same_scale(event.change.before, event.change.after)) {
@@ -104,3 +125,30 @@ namespace mp { inline namespace MP_ISA_NAMESPACE {
 }
 
 }}  // namespace mp
+
+namespace mp::detail { inline namespace MP_CORE_NAMESPACE {
+
+MP_CORE_FUNCTION std::string event_lines(std::uint64_t dropped, std::span<const scale_event> older,
+                                         std::span<const scale_event> newer) {
+    std::string text;
+    if (dropped != 0) {
+        text += "(" + counted(dropped, "earlier iteration is", "earlier iterations are") + " not kept)\n";
+    }
+    quiet_run run;
+    for (const std::span<const scale_event> part : {older, newer}) {
+        for (const scale_event& event : part) {
+            const bool quiet = is_quiet(event);
+            if (!quiet || !run.continues_with(event)) run.end(text);
+            if (quiet) {
+                run.add(event);
+            } else {
+                text += to_string(event) + "\n";
+            }
+        }
+    }
+    run.end(text);
+    return text;
+}
+
+}}  // namespace mp::detail
+#endif

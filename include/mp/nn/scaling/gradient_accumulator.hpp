@@ -3,23 +3,40 @@
 /// Adding up gradients that were computed at different loss scales.
 #pragma once
 
-#include <mp/arrays/convert/bulk.hpp>
 #include <mp/base/container_size.hpp>
-#include <mp/base/runs.hpp>
-#include <mp/error.hpp>
+#include <mp/config.hpp>
 #include <mp/executor.hpp>
+#include <mp/nn/scaling/kernels/unscale.hpp>
 #include <mp/nn/scaling/scaled_gradient.hpp>
-#include <mp/nn/scaling/unscale.hpp>
-#include <mp/numbers/format/float_arithmetic.hpp>
-#include <mp/numbers/simd/floating_point_modes.hpp>
 
 #include <algorithm>
 #include <cstddef>
-#include <cstdint>
 #include <span>
-#include <string_view>
 #include <type_traits>
 #include <vector>
+
+#if MP_CORE_BODIES
+#include <mp/base/require_memory.hpp>
+#include <mp/base/runs.hpp>
+#include <mp/base/thread_count.hpp>
+#include <mp/error.hpp>
+#include <mp/nn/scaling/unscale.hpp>
+#include <mp/numbers/format/float_arithmetic.hpp>
+#include <mp/numbers/simd/floating_point_modes.hpp>
+#include <mp/numbers/simd/processor.hpp>
+
+#include <cstdint>
+#include <string_view>
+#endif
+
+namespace mp::detail { inline namespace MP_CORE_NAMESPACE {
+
+/// Body of gradient_accumulator::add, for a sum of `scale_of_sum`, or for its first gradient.
+MP_CORE_FUNCTION non_finite_report accumulate_elements(cpu exec, const gradient_type& type, const void* in,
+                                                       std::size_t count, float scale, std::span<float> sum,
+                                                       float scale_of_sum, bool first);
+
+}}  // namespace mp::detail
 
 namespace mp { inline namespace MP_ISA_NAMESPACE {
 
@@ -55,27 +72,10 @@ public:
     /// \\throws argument_error  the size is not that of the sum, or its memory is null
     template <class Value>
     non_finite_report add(cpu exec, scaled_gradient<Value> gradient) {
-        constexpr std::string_view function = "mp::gradient_accumulator::add";
         const std::span<Value> in = gradient.values_with_scale();
-        detail::check_threads(function, exec);
-        if (in.size() != values_.size()) {
-            detail::throw_argument(
-                function, "gradient.size()", in.size(),
-                "must equal the size of the sum, which is " + detail::error_text(values_.size()));
-        }
-        detail::require_memory(function, "gradient.values()", in.data(), in.size());
-        const detail::default_floating_point_modes modes;
-        const bool first = count_ == 0;
-        // The quotient of two floats, rounded once; for powers of two it is exact.
-        const float ratio = first ? 0.0F
-                                  : static_cast<float>(detail::double_divide(
-                                        static_cast<double>(gradient.scale()), static_cast<double>(scale_)));
-        float* const sum = values_.data();
-        const auto block = [=](std::size_t at, std::size_t length) {
-            const detail::default_floating_point_modes of_thread;
-            return add_block(in.data() + at, sum + at, length, ratio, first);
-        };
-        const non_finite_report report = detail::scan_blocks(exec, sum, values_.size(), block);
+        const non_finite_report report =
+            detail::accumulate_elements(exec, detail::gradient_record<std::remove_const_t<Value>>::record,
+                                        in.data(), in.size(), gradient.scale(), values_, scale_, count_ == 0);
         scale_ = gradient.scale();
         ++count_;
         return report;
@@ -106,39 +106,66 @@ public:
     }
 
 private:
-    /// Adds a block; true if a result is infinite or NaN.
-    template <class Value>
-    static bool add_block(const Value* gradient, float* __restrict sum, std::size_t count, float ratio,
-                          bool first) noexcept {
-        float buffer[detail::unscale_block];
-        const float* addend = buffer;
-        if constexpr (std::is_same_v<std::remove_const_t<Value>, float>) {
-            addend = gradient;
-        } else {
-            detail::convert_nearest(detail::conversion_isa(), gradient, static_cast<float*>(buffer), count);
-        }
-        std::uint32_t carries = 0;
-        if (first) {
-            detail::in_runs(count, [&](std::size_t i) {
-                sum[i] = addend[i];
-                carries |= detail::carry_of(sum[i]);
-            });
-        } else {
-            detail::in_runs(count, [&](std::size_t i) { sum[i] = sum[i] * ratio; });
-#if defined(__GNUC__)
-            __asm__ volatile("" : : : "memory");  // the products are not to be fused with the sums
-#endif
-            detail::in_runs(count, [&](std::size_t i) {
-                sum[i] = sum[i] + addend[i];
-                carries |= detail::carry_of(sum[i]);
-            });
-        }
-        return (carries >> 31) != 0;
-    }
-
     std::vector<float> values_;
     float scale_ = 1.0F;
     std::size_t count_ = 0;
 };
 
 }}  // namespace mp
+
+#if MP_CORE_BODIES
+namespace mp::detail { inline namespace MP_CORE_NAMESPACE {
+
+/// Adds a block of a gradient; true if a result is infinite or NaN.
+MP_CORE_FUNCTION bool accumulate_block(const gradient_type& type, const void* in, std::size_t at,
+                                       float* __restrict sum, std::size_t count, float ratio,
+                                       bool first) noexcept {
+    float buffer[unscale_block];
+    const float* addend = buffer;
+    if (type.is_float) {
+        addend = static_cast<const float*>(in) + at;
+    } else {
+        type.rows->load(best_instruction_set(), in, at, count, static_cast<float*>(buffer));
+    }
+    std::uint32_t carries = 0;
+    if (first) {
+        in_runs(count, [&](std::size_t i) {
+            sum[i] = addend[i];
+            carries |= carry_of(sum[i]);
+        });
+    } else {
+        in_runs(count, [&](std::size_t i) { sum[i] = sum[i] * ratio; });
+#if defined(__GNUC__)
+        __asm__ volatile("" : : : "memory");  // the products are not to be fused with the sums
+#endif
+        in_runs(count, [&](std::size_t i) {
+            sum[i] = sum[i] + addend[i];
+            carries |= carry_of(sum[i]);
+        });
+    }
+    return (carries >> 31) != 0;
+}
+
+MP_CORE_FUNCTION non_finite_report accumulate_elements(cpu exec, const gradient_type& type, const void* in,
+                                                       std::size_t count, float scale, std::span<float> sum,
+                                                       float scale_of_sum, bool first) {
+    constexpr std::string_view function = "mp::gradient_accumulator::add";
+    check_threads(function, exec);
+    if (count != sum.size()) {
+        throw_argument(function, "gradient.size()", count,
+                       "must equal the size of the sum, which is " + error_text(sum.size()));
+    }
+    require_memory(function, "gradient.values()", in, count);
+    const default_floating_point_modes modes;
+    // The quotient of two floats, rounded once; for powers of two it is exact.
+    const float ratio = first ? 0.0F
+                              : static_cast<float>(double_divide(static_cast<double>(scale),
+                                                                 static_cast<double>(scale_of_sum)));
+    return scan_blocks(exec, sum.data(), count, [&](std::size_t at, std::size_t length) {
+        const default_floating_point_modes of_thread;
+        return accumulate_block(type, in, at, sum.data() + at, length, ratio, first);
+    });
+}
+
+}}  // namespace mp::detail
+#endif

@@ -4,7 +4,7 @@
 #pragma once
 
 #include <mp/base/mistaken_arguments.hpp>
-#include <mp/error.hpp>
+#include <mp/config.hpp>
 #include <mp/nn/scaling/iteration_record.hpp>
 #include <mp/nn/scaling/optimizer_protocol.hpp>
 #include <mp/nn/scaling/policy.hpp>
@@ -150,41 +150,35 @@ public:
             optimizer.step();
             return {};
         }
-        require_agreed("mp::loss_scaler::step");
-        optimizer_check* check = record_.find(&optimizer);
-        if (check != nullptr && check->reached == optimizer_stage::stepped) {
-            detail::throw_error(state_error(
-                "mp::loss_scaler::step: this optimizer has already stepped since the last update; call "
-                "update once an iteration, after every optimizer has stepped"));
-        }
-        const float inverse = inverse_of_scale(present_scale());
+        optimizer_check* check = record_.begin_step(&optimizer);
         if (check == nullptr) {
-            record_.make_room();
             if constexpr (fused_optimizer<Optimizer>) {
-                optimizer_check found(optimizer, optimizer_stage::stepped,
-                                      optimizer.check_gradients(inverse_to_check_with(inverse)));
+                const float inverse = inverse_of_scale(present_scale());
+                optimizer_check found =
+                    detail::check_of(optimizer, optimizer_stage::stepped,
+                                     optimizer.check_gradients(inverse_to_check_with(inverse)));
                 if (found.report.any_gradients()) require_asked("mp::loss_scaler::step");
-                record_.agree(found.report, reducer_);
-                if (applies(found.report)) {
+                record_.agree(found.report);
+                if (record_.applies(found.report, rules())) {
                     optimizer.step(inverse);
                 } else {
                     optimizer.skip_step();
                 }
-                record_.add(found);
-                return describe(found);
+                record_.add_stepped(found);
+                return record_.describe(found, present_scale(), rules());
             } else {
                 unscale(optimizer);
-                check = &record_.last();
+                check = record_.begin_step(&optimizer);
             }
         }
         check_clipped(optimizer, check->report);
-        if (applies(check->report)) {
+        if (record_.applies(check->report, rules())) {
             optimizer.step();
         } else {
             optimizer.skip_step();
         }
         check->reached = optimizer_stage::stepped;
-        return describe(*check);
+        return record_.describe(*check, present_scale(), rules());
     }
 
     /// Takes part in an iteration without an optimizer of the protocol: records what your own pass, such as
@@ -193,14 +187,7 @@ public:
     ///
     /// \returns whether a step by these gradients is to be applied
     bool record(const non_finite_report& found, std::size_t values) {
-        if (!enabled_) return true;
-        require_agreed("mp::loss_scaler::record");
-        gradient_report report;
-        report.add(0, values, found);
-        record_.agree(report, reducer_);
-        const bool applied = applies(report);
-        record_.add(report, applied);
-        return applied;
+        return !enabled_ || record_.add(values, found, rules());
     }
 
     /// Adds what was measured in the gradients of this iteration, for policies that look at more than
@@ -218,25 +205,13 @@ public:
     ///                      ended: update(new_scale) ends it and goes on
     scale_change update() {
         if (!enabled_) return {};
-        require_no_scope("mp::loss_scaler::update");
-        require_agreed("mp::loss_scaler::update");
-        if (record_.empty()) {
-            detail::throw_error(state_error(
-                "mp::loss_scaler::update: no optimizer was unscaled or stepped since the last update, so "
-                "there is nothing to judge the scale by"));
-        }
-        scale_event event = summary();
+        record_.begin_update();
+        scale_event event = record_.summary(rules());
         state_type next = state_;
         if (record_.any_gradients()) {
             event.change = update_scale(policy_, next, event.seen);
             if (event.change.kind == scale_change_kind::failed) {
-                detail::throw_joined<scale_error>(
-                    {"mp::loss_scaler::update: the policy refuses to go on at scale ",
-                     detail::error_text(present_scale()), ", with ",
-                     detail::error_text(event.seen.infinities), " infinities and ",
-                     detail::error_text(event.seen.nans),
-                     " NaNs in the gradients; look for what makes them, or set a scale with "
-                     "update(new_scale)"});
+                detail::throw_refused(present_scale(), event.seen);
             }
         } else {
             event.change = {present_scale(), present_scale(), scale_change_kind::no_gradients};
@@ -253,12 +228,12 @@ public:
     scale_change update(float new_scale) {
         detail::require_scale("mp::loss_scaler::update", "new_scale", new_scale);
         if (!enabled_) return {};
-        require_no_scope("mp::loss_scaler::update");
+        record_.require_no_scope("mp::loss_scaler::update");
         state_type next = state_;
         next.scale = new_scale;
         if constexpr (requires { next.disabled; }) next.disabled = false;
         require_same("mp::loss_scaler::update", policy_, next);
-        scale_event event = summary();
+        scale_event event = record_.summary(rules());
         event.change = {present_scale(), new_scale, scale_change_kind::replaced};
         state_ = next;
         return finish(event);
@@ -272,28 +247,14 @@ public:
     /// state_error.
     ///
     /// \throws state_error  it is open already, or optimizers were unscaled or stepped since the last update
-    void open_iteration() {
-        if (scope_open_) {
-            detail::throw_error(state_error(
-                "mp::loss_scaler::open_iteration: another training_iteration of this scaler is open; finish "
-                "or "
-                "abandon it first"));
-        }
-        if (!record_.empty()) {
-            detail::throw_error(state_error(
-                "mp::loss_scaler::open_iteration: optimizers were unscaled or stepped since the last update; "
-                "call update or abandon_iteration first"));
-        }
-        require_agreed("mp::loss_scaler::open_iteration");
-        scope_open_ = true;
-    }
-    void close_iteration() noexcept { scope_open_ = false; }
+    void open_iteration() { record_.open_scope(); }
+    void close_iteration() noexcept { record_.close_scope(); }
 
     /// Updates so far.
-    [[nodiscard]] std::uint64_t iterations() const noexcept { return iterations_; }
+    [[nodiscard]] std::uint64_t iterations() const noexcept { return record_.iterations(); }
 
     /// The event of the last update; all zero before the first.
-    [[nodiscard]] const scale_event& last_event() const noexcept { return last_; }
+    [[nodiscard]] const scale_event& last_event() const noexcept { return record_.last_event(); }
 
     /// Has `listener(const scale_event&)` called at the end of every update, such as an mp::scale_event_log.
     /// It must outlive the scaler or the next call of set_listener. What it throws leaves update after the
@@ -324,10 +285,10 @@ public:
     void set_reducer(Reducer& reducer) {
         const detail::reducer_reference wanted(reducer);
         detail::require_same_scalers("mp::loss_scaler::set_reducer", enabled_, policy_, state_, wanted);
-        reducer_ = wanted;
+        record_.set_reducer(wanted);
     }
     /// Decides alone again.
-    void clear_reducer() noexcept { reducer_ = {}; }
+    void clear_reducer() noexcept { record_.set_reducer({}); }
 
     /// The policy and its parameters.
     [[nodiscard]] const Policy& policy() const noexcept { return policy_; }
@@ -410,34 +371,18 @@ private:
     /// Throws where unscaling would divide gradients that nothing can have multiplied. Where ranks decide
     /// together, another one may have asked: a stage of a pipeline gets gradients that are scaled.
     void require_asked(const char* function) const {
-        if (!enabled_ || has_been_asked_ || reducer_ || detail::same_value(present_scale(), 1.0F)) return;
-        detail::throw_joined<state_error>(
-            {function, ": the scale is ", detail::error_text(present_scale()),
-             ", and nothing has asked for it; multiply the loss, or the gradient "
-             "that the backward pass begins with, by "
-             "scale(loss) or current_scale()"});
+        if (!enabled_ || has_been_asked_ || record_.reducer() || detail::same_value(present_scale(), 1.0F))
+            return;
+        detail::throw_not_asked(function, present_scale());
     }
 
     /// Unscales by `take_out_scale(inverse scale)`, with everything around it.
     template <class Optimizer, class Function>
     gradient_report unscale_by(Optimizer& optimizer, Function take_out_scale) {
         if (!enabled_) return take_out_scale(1.0F);
-        require_agreed("mp::loss_scaler::unscale");
-        if (const optimizer_check* check = record_.find(&optimizer)) {
-            detail::throw_error(
-                state_error(check->reached == optimizer_stage::unscaled
-                                ? "mp::loss_scaler::unscale: the gradients of this optimizer are already "
-                                  "unscaled; unscale them once between two calls of update"
-                                : "mp::loss_scaler::unscale: this optimizer has already stepped since the "
-                                  "last update; unscale comes before step, and update ends the iteration"));
-        }
-        record_.make_room();
-        // On record before the ranks agree: that may throw, and the gradients are unscaled by then. Until the
-        // iteration is abandoned, which has the optimizer forget them, nothing goes on then.
-        record_.add(optimizer_check(optimizer, optimizer_stage::unscaled,
-                                    take_out_scale(inverse_of_scale(present_scale()))));
-        record_.agree(record_.last().report, reducer_);
-        return record_.last().report;
+        record_.begin_unscale(&optimizer);
+        return record_.add_unscaled(detail::check_of(optimizer, optimizer_stage::unscaled,
+                                                     take_out_scale(inverse_of_scale(present_scale()))));
     }
 
     /// Replaces the values that were too large when they were unscaled by those that still are.
@@ -447,12 +392,7 @@ private:
         if constexpr (requires {
                           { optimizer.check_unscaled_gradients() } -> std::same_as<gradient_report>;
                       }) {
-            const gradient_report now = optimizer.check_unscaled_gradients();
-            report.too_large = now.too_large;
-            report.too_large_elsewhere = now.too_large_elsewhere;
-            report.first_parameter = now.too_large == 0 ? no_index : now.first_parameter;
-            report.first_element = now.too_large == 0 ? no_index : now.first_element;
-            record_.agree(report, reducer_);
+            record_.replace_too_large(report, optimizer.check_unscaled_gradients());
         }
     }
 
@@ -461,42 +401,31 @@ private:
         return checks_scaled_gradients<Policy> && inverse > 1.0F ? 1.0F : inverse;
     }
 
-    /// The event of the iteration so far, except for the change of the scale.
-    [[nodiscard]] scale_event summary() {
-        scale_event event =
-            record_.summary(reducer_, [this](const gradient_report& report) { return applies(report); });
-        event.iteration = iterations_;
-        return event;
+    /// The policy's decisions, for the record.
+    [[nodiscard]] detail::scaler_rules rules() const noexcept {
+        return {this,
+                [](const void* it, const gradient_observation& seen) {
+                    return skips_step(static_cast<const loss_scaler*>(it)->policy_, seen);
+                },
+                [](const void* it, const gradient_observation& seen) {
+                    const auto* const scaler = static_cast<const loss_scaler*>(it);
+                    state_type next = scaler->state_;
+                    return update_scale(scaler->policy_, next, seen);
+                }};
     }
 
     /// Ends the iteration, keeps its event and tells the listener.
     scale_change finish(const scale_event& event) {
-        record_.end_iteration();
-        last_ = event;
-        ++iterations_;
-        if (listener_) listener_(last_);
-        return last_.change;
-    }
-
-    void require_no_scope(const char* function) const {
-        if (!scope_open_) return;
-        detail::throw_joined<state_error>(
-            {function,
-             ": a training_iteration of this scaler is open, and the scale must not change in it; "
-             "its finish() calls update"});
-    }
-
-    void require_agreed(const char* function) const {
-        if (record_.agreed()) return;
-        detail::throw_joined<state_error>(
-            {function,
-             ": the reducer threw, so the ranks do not agree on this iteration; call "
-             "abandon_iteration on all of them, and run the batch again or end"});
+        record_.end_iteration(event);
+        if (listener_) listener_(last_event());
+        return last_event().change;
     }
 
     /// Throws rank_error unless all ranks are about to have this.
     void require_same(const char* function, const Policy& policy, const state_type& state) const {
-        if (reducer_) detail::require_same_scalers(function, enabled_, policy, state, reducer_);
+        if (record_.reducer()) {
+            detail::require_same_scalers(function, enabled_, policy, state, record_.reducer());
+        }
     }
 
     void replace_policy(const char* function, const Policy& policy) {
@@ -504,61 +433,11 @@ private:
         policy_ = policy;
     }
 
-    [[nodiscard]] bool applies(const gradient_report& report) const {
-        return report.any_gradients() && !skips_step(policy_, report.observation()) &&
-               !report.exceeds_limit();
-    }
-
-    /// The change that update would make if nothing but `check` had been found.
-    [[nodiscard]] scale_change foreseen(const optimizer_check& check) const {
-        state_type next = state_;
-        return update_scale(policy_, next, record_.seen_with(check));
-    }
-
-    [[nodiscard]] step_result describe(const optimizer_check& check) const {
-        const gradient_report& report = check.report;
-        step_result result;
-        result.scale = present_scale();
-        result.scale_after = result.scale;
-        result.infinities = report.infinities;
-        result.nans = report.nans;
-        result.flushed = record_.measured().flushed;
-        result.subnormals = record_.measured().subnormals;
-        result.overflows = record_.measured().overflows;
-        result.too_large = report.too_large;
-        result.found_elsewhere = report.found_elsewhere() || report.too_large_elsewhere != 0;
-        result.parameter_index = report.first_parameter;
-        result.parameter_name = check.parameter_name();
-        result.element_index = report.first_element;
-        if (!report.any_gradients()) {
-            result.status = step_status::no_gradients;
-            return result;
-        }
-        const scale_change next = foreseen(check);
-        result.scale_after = next.after;
-        if (!applies(report)) {
-            if (!skips_step(policy_, report.observation())) {
-                result.status = step_status::skipped_too_large;
-                return result;
-            }
-            const bool stuck = next.kind == scale_change_kind::failed ||
-                               (next.kind == scale_change_kind::at_floor && !(next.after < next.before));
-            result.status = stuck                                  ? step_status::skipped_at_floor
-                            : report.observation().infinities != 0 ? step_status::skipped_infinity
-                                                                   : step_status::skipped_nan;
-        }
-        return result;
-    }
-
     Policy policy_;
     state_type state_ = {};
     detail::iteration_record record_;
-    scale_event last_;
-    std::uint64_t iterations_ = 0;
-    bool scope_open_ = false;
     mutable bool has_been_asked_ = false;  // for the scale
     detail::listener_reference listener_;
-    detail::reducer_reference reducer_;
     bool enabled_;
 };
 

@@ -3,15 +3,12 @@
 /// Whether the loss scalers of all ranks are the same, before they decide together.
 #pragma once
 
-#include <mp/arrays/io/checksum.hpp>
 #include <mp/base/bits.hpp>
-#include <mp/error.hpp>
+#include <mp/config.hpp>
 #include <mp/nn/scaling/policy.hpp>
 #include <mp/nn/scaling/reducer.hpp>
 
-#include <array>
 #include <concepts>
-#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -19,49 +16,58 @@
 #include <type_traits>
 #include <vector>
 
-namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
+#if MP_CORE_BODIES
+#include <mp/arrays/io/checksum.hpp>
+#include <mp/error.hpp>
 
-/// A parameter or a counter as a number of 64 bits whose order is that of its values, so that the largest and
-/// the smallest of all ranks are values again.
-struct compared_value {
+#include <array>
+#include <cstddef>
+#endif
+
+namespace mp::detail { inline namespace MP_CORE_NAMESPACE {
+
+/// What a scaler has that those of other ranks must have as well: numbers with names. Each is kept as a number of 64 bits
+/// whose order is that of its values, so that the largest and the smallest of all ranks are values again.
+class compared_values {
+public:
     enum class type : unsigned char { floating, narrow_floating, signed_integer, unsigned_integer, truth };
-    static constexpr std::uint64_t sign = std::uint64_t{1} << 63;
 
-    std::string name;
-    type kind;
-    std::uint64_t key;
+    compared_values();
+    ~compared_values();
+    compared_values(const compared_values&) = delete;
+    compared_values& operator=(const compared_values&) = delete;
 
-    template <class Member>
-    compared_value(std::string_view section, std::string_view member_name, Member member)
-        : name(std::string(section).append(member_name)) {
-        if constexpr (std::is_enum_v<Member>) {
-            *this = compared_value(section, member_name, static_cast<std::int64_t>(member));
-        } else if constexpr (std::floating_point<Member>) {
-            kind = std::is_same_v<Member, float> ? type::narrow_floating : type::floating;
-            const auto bits = bit_cast<std::uint64_t>(static_cast<double>(member));
-            key = (bits & sign) != 0 ? ~bits : bits | sign;
-        } else if constexpr (std::is_signed_v<Member>) {
-            kind = type::signed_integer;
-            key = static_cast<std::uint64_t>(static_cast<std::int64_t>(member)) ^ sign;
-        } else {
-            kind = std::is_same_v<Member, bool> ? type::truth : type::unsigned_integer;
-            key = member;
-        }
-    }
+    /// Adds a parameter or a counter.
+    void add(std::string_view section, std::string_view name, type kind, std::uint64_t key);
 
-    /// The value that a key stands for.
-    [[nodiscard]] std::string text_of(std::uint64_t any) const {
-        if (kind == type::truth) return error_text(any != 0);
-        if (kind == type::unsigned_integer) return error_text(any);
-        if (kind == type::signed_integer) return error_text(static_cast<std::int64_t>(any ^ sign));
-        const auto value = bit_cast<double>((any & sign) != 0 ? any ^ sign : ~any);
-        return kind == type::floating ? error_text(value) : error_text(static_cast<float>(value));
-    }
+    /// Throws rank_error in the name of `function`, on all ranks, unless all ranks have these values and this policy,
+    /// whose name may be empty.
+    void require_same(std::string_view function, bool enabled, std::string_view policy,
+                      const reducer_functions& reducer) const;
+
+private:
+    std::vector<std::string> names_;
+    std::vector<type> kinds_;
+    std::vector<std::uint64_t> keys_;
 };
 
 /// The smallest and the largest of all ranks, in pairs: the complements change places.
-inline std::vector<std::uint64_t> ranges_of_ranks(std::span<const std::uint64_t> values,
-                                                  const reducer_reference& reducer) {
+MP_CORE_FUNCTION std::vector<std::uint64_t> ranges_of_ranks(std::span<const std::uint64_t> values,
+                                                            const reducer_functions& reducer);
+
+#if MP_CORE_BODIES
+MP_CORE_FUNCTION compared_values::compared_values() = default;
+MP_CORE_FUNCTION compared_values::~compared_values() = default;
+
+MP_CORE_FUNCTION void compared_values::add(std::string_view section, std::string_view name, type kind,
+                                           std::uint64_t key) {
+    names_.push_back(std::string(section).append(name));
+    kinds_.push_back(kind);
+    keys_.push_back(key);
+}
+
+MP_CORE_FUNCTION std::vector<std::uint64_t> ranges_of_ranks(std::span<const std::uint64_t> values,
+                                                            const reducer_functions& reducer) {
     std::vector<std::uint64_t> both;
     for (const std::uint64_t value : values) {
         both.push_back(~value);
@@ -72,64 +78,92 @@ inline std::vector<std::uint64_t> ranges_of_ranks(std::span<const std::uint64_t>
     return both;
 }
 
-/// What makes scalers the same: everything that a savable policy names, and of others the scale.
-template <class Policy>
-std::vector<compared_value> compared_values(const Policy& policy, const scale_state_of<Policy>& state) {
-    std::vector<compared_value> values;
-    if constexpr (savable_policy<Policy>) {
-        Policy::visit(policy, [&](std::string_view name, const auto& member) {
-            values.emplace_back("policy.", name, member);
-        });
-        rules_type<Policy>::visit(state, [&](std::string_view name, const auto& member) {
-            values.emplace_back("state.", name, member);
-        });
-    } else {
-        values.emplace_back("state.", "scale", state.scale);
-    }
-    return values;
+/// Returns the value that a key stands for.
+MP_CORE_FUNCTION std::string text_of_key(compared_values::type kind, std::uint64_t key) {
+    using type = compared_values::type;
+    constexpr std::uint64_t sign = std::uint64_t{1} << 63;
+    if (kind == type::truth) return error_text(key != 0);
+    if (kind == type::unsigned_integer) return error_text(key);
+    if (kind == type::signed_integer) return error_text(static_cast<std::int64_t>(key ^ sign));
+    const auto value = bit_cast<double>((key & sign) != 0 ? key ^ sign : ~key);
+    return kind == type::floating ? error_text(value) : error_text(static_cast<float>(value));
 }
 
-/// Throws rank_error in the name of `function`, on all ranks, unless scalers with this policy and state are
-/// what all ranks have. All of them have to call it.
-template <class Policy>
-void require_same_scalers(std::string_view function, bool enabled, const Policy& policy,
-                          const scale_state_of<Policy>& state, const reducer_reference& reducer) {
-    const std::vector<compared_value> values = compared_values(policy, state);
-    std::string policy_name;
-    if constexpr (savable_policy<Policy>) policy_name = std::string_view(Policy::name);
-    std::string names = policy_name;
-    for (const compared_value& value : values) names.append(" ").append(value.name);
+MP_CORE_FUNCTION void compared_values::require_same(std::string_view function, bool enabled,
+                                                    std::string_view policy,
+                                                    const reducer_functions& reducer) const {
+    std::string names(policy);
+    for (const std::string& name : names_) names.append(" ").append(name);
 
     // The names first: with other ones the ranks would not even have as many values to compare.
     const std::array<std::uint64_t, 2> kinds{enabled ? 1U : 0U, crc64(names)};
     const std::vector<std::uint64_t> of_kinds = ranges_of_ranks(kinds, reducer);
-    std::string message(function);
     if (of_kinds[0] != of_kinds[1]) {
-        throw_error(rank_error(message.append(": the scaler is ")
-                                   .append(enabled ? "enabled on this rank, and disabled on others"
-                                                   : "disabled on this rank, and enabled on others")));
+        throw_joined<rank_error>({function, ": the scaler is ",
+                                  enabled ? "enabled on this rank, and disabled on others"
+                                          : "disabled on this rank, and enabled on others"});
     }
     if (of_kinds[2] != of_kinds[3]) {
-        throw_error(
-            rank_error(message.append(": the ranks have different scale policies; on this rank it is ")
-                           .append(policy_name.empty() ? "one without a name" : error_text(policy_name))));
+        throw_joined<rank_error>({function, ": the ranks have different scale policies; on this rank it is ",
+                                  policy.empty() ? "one without a name" : error_text(policy)});
     }
 
-    std::vector<std::uint64_t> keys;
-    for (const compared_value& value : values) keys.push_back(value.key);
-    const std::vector<std::uint64_t> of_values = ranges_of_ranks(keys, reducer);
+    const std::vector<std::uint64_t> of_values = ranges_of_ranks(keys_, reducer);
     std::string differences;
-    for (std::size_t i = 0; i < values.size(); ++i) {
+    for (std::size_t i = 0; i < keys_.size(); ++i) {
         const std::uint64_t least = of_values[2 * i];
         const std::uint64_t most = of_values[2 * i + 1];
         if (least == most) continue;
-        const compared_value& mine = values[i];
-        differences.append(differences.empty() ? ": the scalers of the ranks differ: " : "; ");
-        differences.append(mine.name).append(" is ").append(mine.text_of(mine.key));
-        differences.append(" on this rank, and from ").append(mine.text_of(least));
-        differences.append(" to ").append(mine.text_of(most)).append(" on all");
+        append_text(differences,
+                    {differences.empty() ? ": the scalers of the ranks differ: " : "; ", names_[i], " is ",
+                     text_of_key(kinds_[i], keys_[i]), " on this rank, and from ",
+                     text_of_key(kinds_[i], least), " to ", text_of_key(kinds_[i], most), " on all"});
     }
-    if (!differences.empty()) throw_joined<rank_error>({message, differences});
+    if (!differences.empty()) throw_joined<rank_error>({function, differences});
+}
+#endif
+
+}}  // namespace mp::detail
+
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
+
+template <class Member>
+void add_compared(compared_values& to, std::string_view section, std::string_view name, Member member) {
+    using type = compared_values::type;
+    constexpr std::uint64_t sign = std::uint64_t{1} << 63;
+    if constexpr (std::is_enum_v<Member>) {
+        add_compared(to, section, name, static_cast<std::int64_t>(member));
+    } else if constexpr (std::floating_point<Member>) {
+        const auto bits = bit_cast<std::uint64_t>(static_cast<double>(member));
+        to.add(section, name, std::is_same_v<Member, float> ? type::narrow_floating : type::floating,
+               (bits & sign) != 0 ? ~bits : bits | sign);
+    } else if constexpr (std::is_signed_v<Member>) {
+        to.add(section, name, type::signed_integer,
+               static_cast<std::uint64_t>(static_cast<std::int64_t>(member)) ^ sign);
+    } else {
+        to.add(section, name, std::is_same_v<Member, bool> ? type::truth : type::unsigned_integer, member);
+    }
+}
+
+/// Throws rank_error in the name of `function`, on all ranks, unless scalers with this policy and state are what all
+/// ranks have: everything that a savable policy names, and of others the scale. All of them have to call it.
+template <class Policy>
+void require_same_scalers(std::string_view function, bool enabled, const Policy& policy,
+                          const scale_state_of<Policy>& state, const reducer_functions& reducer) {
+    compared_values values;
+    std::string_view policy_name;
+    if constexpr (savable_policy<Policy>) {
+        policy_name = Policy::name;
+        Policy::visit(policy, [&](std::string_view name, const auto& member) {
+            add_compared(values, "policy.", name, member);
+        });
+        rules_type<Policy>::visit(state, [&](std::string_view name, const auto& member) {
+            add_compared(values, "state.", name, member);
+        });
+    } else {
+        add_compared(values, "state.", "scale", state.scale);
+    }
+    values.require_same(function, enabled, policy_name, reducer);
 }
 
 }}  // namespace mp::detail

@@ -3,17 +3,22 @@
 /// Agreement among ranks that train one model: what any of them found in its gradients, all of them act on.
 #pragma once
 
-#include <mp/error.hpp>
+#include <mp/base/durations.hpp>
+#include <mp/config.hpp>
 
 #include <algorithm>
-#include <chrono>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
+
+#if MP_CORE_BODIES
+#include <mp/error.hpp>
+
 #include <thread>
+#endif
 
 namespace mp { inline namespace MP_ISA_NAMESPACE {
 
@@ -73,34 +78,50 @@ public:
 
 }  // namespace mp
 
-namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_CORE_NAMESPACE {
 
 /// Throws argument_error unless the time to wait is positive.
-inline void require_timeout(std::string_view function, std::chrono::nanoseconds timeout) {
+MP_CORE_FUNCTION void require_timeout(std::string_view function, std::chrono::nanoseconds timeout);
+
+/// Calls done(caller) until it says so, and throws rank_timeout in the name of `function` if that takes longer than
+/// `timeout`; missing(caller) returns the ranks and the call that are missing, if known. Ranks mostly come within
+/// microseconds, and messages of many pieces advance one step for each poll: so the waiting thread sleeps late, and for no
+/// more than a thousandth of the time that it has waited.
+MP_CORE_FUNCTION void wait_until_done(std::string_view function, std::chrono::nanoseconds timeout,
+                                      std::string_view advice, void* caller, bool (*done)(void*),
+                                      std::string (*missing)(void*));
+
+/// A reducer of any type, by reference; none for a run with one rank.
+struct reducer_functions {
+    void* object = nullptr;
+    void (*max_function)(void*, std::span<std::uint64_t>) = nullptr;
+    void (*sum_function)(void*, std::span<std::uint64_t>) = nullptr;
+
+    MP_ALWAYS_INLINE explicit operator bool() const noexcept { return object != nullptr; }
+    MP_ALWAYS_INLINE void(max)(std::span<std::uint64_t> values) const { max_function(object, values); }
+    MP_ALWAYS_INLINE void sum(std::span<std::uint64_t> values) const { sum_function(object, values); }
+};
+
+#if MP_CORE_BODIES
+MP_CORE_FUNCTION void require_timeout(std::string_view function, std::chrono::nanoseconds timeout) {
     if (timeout.count() <= 0) {
         throw_argument(function, "timeout", timeout.count(), "must be a positive number of nanoseconds");
     }
 }
 
-/// Calls done() until it says so, and throws rank_timeout in the name of `function` if that takes longer than
-/// `timeout`; missing() returns the ranks and the call that are missing, if known. Ranks mostly come within microseconds,
-/// and messages of many pieces advance one step for each poll: so the waiting thread sleeps late, and for no more than a
-/// thousandth of the time that it has waited.
-template <class Done, class Missing>
-void wait_for_ranks(std::string_view function, std::chrono::nanoseconds timeout, std::string_view advice,
-                    Done done, Missing missing) {
+MP_CORE_FUNCTION void wait_until_done(std::string_view function, std::chrono::nanoseconds timeout,
+                                      std::string_view advice, void* caller, bool (*done)(void*),
+                                      std::string (*missing)(void*)) {
     using clock = std::chrono::steady_clock;
     const clock::time_point start = clock::now();
-    while (!done()) {
+    while (!done(caller)) {
         const std::chrono::nanoseconds waited = clock::now() - start;
         if (waited > timeout) {
-            std::string message(function);
-            message.append(": after ").append(error_text(std::chrono::duration<double>(waited).count()));
-            message.append(" seconds not all ranks have made this call");
-            const std::string who = missing();
-            if (!who.empty()) message.append(": ").append(who);
-            message.append("; ").append(advice);
-            throw_error(rank_timeout(message));
+            const double seconds = std::chrono::duration<double>(waited).count();
+            const std::string who = missing(caller);
+            throw_joined<rank_timeout>({function, ": after ", error_text(seconds),
+                                        " seconds not all ranks have made this call", who.empty() ? "" : ": ",
+                                        who, "; ", advice});
         }
         if (waited < std::chrono::milliseconds(20)) {
             std::this_thread::yield();
@@ -110,6 +131,24 @@ void wait_for_ranks(std::string_view function, std::chrono::nanoseconds timeout,
         }
     }
 }
+#endif
+
+}}  // namespace mp::detail
+
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
+
+/// wait_until_done() for done() and missing().
+template <class Done, class Missing>
+void wait_for_ranks(std::string_view function, std::chrono::nanoseconds timeout, std::string_view advice,
+                    Done done, Missing missing) {
+    struct calls {
+        Done& done;
+        Missing& missing;
+    } caller{done, missing};
+    wait_until_done(
+        function, timeout, advice, &caller, [](void* it) -> bool { return static_cast<calls*>(it)->done(); },
+        [](void* it) -> std::string { return static_cast<calls*>(it)->missing(); });
+}
 
 template <class Done>
 void wait_for_ranks(std::string_view function, std::chrono::nanoseconds timeout, std::string_view advice,
@@ -117,24 +156,16 @@ void wait_for_ranks(std::string_view function, std::chrono::nanoseconds timeout,
     wait_for_ranks(function, timeout, advice, done, [] { return std::string(); });
 }
 
-/// A reducer of any type, by reference; empty for a run with one rank.
-class reducer_reference {
+/// Finds the functions of a reducer.
+class reducer_reference : public reducer_functions {
 public:
     reducer_reference() = default;
     template <rank_reducer Reducer>
     explicit reducer_reference(Reducer& reducer)
-        : reducer_(&reducer),
-          max_([](void* it, std::span<std::uint64_t> values) { (static_cast<Reducer*>(it)->max)(values); }),
-          sum_([](void* it, std::span<std::uint64_t> values) { static_cast<Reducer*>(it)->sum(values); }) {}
-
-    explicit operator bool() const noexcept { return reducer_ != nullptr; }
-    void(max)(std::span<std::uint64_t> values) const { max_(reducer_, values); }
-    void sum(std::span<std::uint64_t> values) const { sum_(reducer_, values); }
-
-private:
-    void* reducer_ = nullptr;
-    void (*max_)(void*, std::span<std::uint64_t>) = nullptr;
-    void (*sum_)(void*, std::span<std::uint64_t>) = nullptr;
+        : reducer_functions{
+              &reducer,
+              [](void* it, std::span<std::uint64_t> values) { (static_cast<Reducer*>(it)->max)(values); },
+              [](void* it, std::span<std::uint64_t> values) { static_cast<Reducer*>(it)->sum(values); }} {}
 };
 
 }}  // namespace mp::detail

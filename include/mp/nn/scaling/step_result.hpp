@@ -3,8 +3,9 @@
 /// What a step under loss scaling did, and why.
 #pragma once
 
+#include <mp/config.hpp>
 #include <mp/error.hpp>
-#include <mp/nn/scaling/unscale.hpp>
+#include <mp/nn/scaling/kernels/unscale.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -52,11 +53,14 @@ struct step_result {
 
 }  // namespace mp
 
-namespace mp { inline namespace MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_CORE_NAMESPACE {
 
 /// One line about a step for a log, such as
 /// "skipped, 2 infinities and 0 NaNs at scale 65536, the first in 'conv1.weight'[17]".
-inline std::string to_string(const step_result& result) {
+MP_CORE_FUNCTION std::string to_string(const step_result& result);
+
+#if MP_CORE_BODIES
+MP_CORE_FUNCTION std::string to_string(const step_result& result) {
     std::string text;
     switch (result.status) {
         case step_status::applied:
@@ -100,5 +104,6 @@ inline std::string to_string(const step_result& result) {
     }
     return text;
 }
+#endif
 
 }}  // namespace mp
