@@ -23,6 +23,7 @@
 #include <mp/linalg/gemm/multiply.hpp>
 #include <mp/linalg/gemm/product.hpp>
 #include <mp/matrix_view.hpp>
+#include <mp/nn/autocast/cast_ledger.hpp>
 #include <mp/nn/autocast/cast_timer.hpp>
 #include <mp/nn/autocast/decision.hpp>
 #include <mp/nn/autocast/library_op.hpp>

@@ -12,8 +12,11 @@
 #include <memory>
 #include <mutex>
 #include <string_view>
-#include <utility>
 #include <vector>
+
+#if MP_CORE_BODIES
+#include <utility>
+#endif
 
 namespace mp::autocast {
 
@@ -52,8 +55,8 @@ public:
     /// Large enough for the weights of networks that train on a CPU.
     static constexpr std::size_t default_max_bytes = std::size_t{256} << 20;
 
-    explicit cast_cache(std::size_t max_bytes = default_max_bytes, bool compares = MP_CHECK_KEPT_CASTS != 0)
-        : max_bytes_(max_bytes), compares_(compares) {}
+    explicit cast_cache(std::size_t max_bytes = default_max_bytes, bool compares = MP_CHECK_KEPT_CASTS != 0);
+    ~cast_cache();
     cast_cache(const cast_cache&) = delete;
     cast_cache& operator=(const cast_cache&) = delete;
 
@@ -62,31 +65,15 @@ public:
     bool compares() const { return compares_; }
 
     /// Memory of the casts that are kept now.
-    std::size_t bytes() const {
-        const std::lock_guard lock(mutex_);
-        return bytes_;
-    }
+    std::size_t bytes() const;
 
-    cast_cache_statistics statistics() const {
-        const std::lock_guard lock(mutex_);
-        return statistics_;
-    }
+    cast_cache_statistics statistics() const;
 
     /// The entries, the most recently used last.
-    std::vector<cached_cast> contents() const {
-        const std::lock_guard lock(mutex_);
-        std::vector<cached_cast> result;
-        result.reserve(entries_.size());
-        for (const entry& it : entries_) result.push_back(it.description);
-        return result;
-    }
+    std::vector<cached_cast> contents() const;
 
     /// Drops every cast. Statistics go on.
-    void clear() {
-        const std::lock_guard lock(mutex_);
-        entries_.clear();
-        bytes_ = 0;
-    }
+    void clear();
 
     /// Identity of a cast; for the dispatcher.
     struct key {
@@ -104,55 +91,11 @@ public:
     /// The cast of the buffer as it was at `count`; null where there is none. `outdated` gets the memory of an older
     /// cast that nobody uses any more: the new one may be written over it. For the dispatcher.
     std::shared_ptr<const void> find(const key& wanted, const buffer_version& version, std::uint64_t count,
-                                     std::shared_ptr<void>* outdated = nullptr) {
-        const std::lock_guard lock(mutex_);
-        for (std::size_t i = 0; i < entries_.size(); ++i) {
-            if (!(entries_[i].identity == wanted && entries_[i].version == version)) continue;
-            if (entries_[i].description.version != count) {
-                ++statistics_.invalidations;
-                if (outdated != nullptr && is_unused(entries_[i].cast)) {
-                    *outdated = std::const_pointer_cast<void>(std::move(entries_[i].cast));
-                }
-                drop(i);
-                break;
-            }
-            ++statistics_.hits;
-            ++entries_[i].description.hits;
-            entry found = std::move(entries_[i]);
-            entries_.erase(entries_.begin() + static_cast<std::ptrdiff_t>(i));
-            entries_.push_back(std::move(found));
-            return entries_.back().cast;
-        }
-        ++statistics_.misses;
-        return nullptr;
-    }
+                                     std::shared_ptr<void>* outdated = nullptr);
 
     /// Keeps a cast that was made from the buffer as it was at `count`. For the dispatcher.
     void keep(const key& identity, const buffer_version& version, std::uint64_t count,
-              std::shared_ptr<const void> cast, std::size_t bytes) {
-        const std::lock_guard lock(mutex_);
-        if (bytes > max_bytes_) {
-            ++statistics_.too_large;
-            return;
-        }
-        for (std::size_t i = 0; i < entries_.size(); ++i) {
-            if (entries_[i].identity == identity && entries_[i].version == version) {
-                if (entries_[i].description.version >= count) return;  // another thread was faster
-                drop(i);
-                break;
-            }
-        }
-        while (bytes_ + bytes > max_bytes_) {
-            ++statistics_.evictions;
-            drop(0);
-        }
-        entries_.push_back(
-            {identity,
-             version,
-             std::move(cast),
-             {identity.buffer, count, identity.elements, bytes, identity.from, identity.to, 0}});
-        bytes_ += bytes;
-    }
+              std::shared_ptr<const void> cast, std::size_t bytes);
 
 private:
     struct entry {
@@ -163,20 +106,9 @@ private:
     };
 
     /// Whether the cache alone has the cast, and who had it before is done with reading.
-    static bool is_unused(const std::shared_ptr<const void>& cast) {
-        if (cast.use_count() != 1) return false;
-        // The count is read without an order. Who gave a reference back did so after reading, by a release; giving
-        // one back here acquires that.
-        {
-            const std::shared_ptr<const void> another = cast;
-        }
-        return true;
-    }
+    static bool is_unused(const std::shared_ptr<const void>& cast);
 
-    void drop(std::size_t index) {
-        bytes_ -= entries_[index].description.bytes;
-        entries_.erase(entries_.begin() + static_cast<std::ptrdiff_t>(index));
-    }
+    void drop(std::size_t index);
 
     std::size_t max_bytes_;
     bool compares_;
@@ -185,5 +117,102 @@ private:
     std::size_t bytes_ = 0;
     cast_cache_statistics statistics_;
 };
+
+#if MP_CORE_BODIES
+MP_CORE_FUNCTION cast_cache::cast_cache(std::size_t max_bytes, bool compares)
+    : max_bytes_(max_bytes), compares_(compares) {}
+MP_CORE_FUNCTION cast_cache::~cast_cache() = default;
+
+MP_CORE_FUNCTION std::size_t cast_cache::bytes() const {
+    const std::lock_guard lock(mutex_);
+    return bytes_;
+}
+
+MP_CORE_FUNCTION cast_cache_statistics cast_cache::statistics() const {
+    const std::lock_guard lock(mutex_);
+    return statistics_;
+}
+
+MP_CORE_FUNCTION std::vector<cached_cast> cast_cache::contents() const {
+    const std::lock_guard lock(mutex_);
+    std::vector<cached_cast> result;
+    result.reserve(entries_.size());
+    for (const entry& it : entries_) result.push_back(it.description);
+    return result;
+}
+
+MP_CORE_FUNCTION void cast_cache::clear() {
+    const std::lock_guard lock(mutex_);
+    entries_.clear();
+    bytes_ = 0;
+}
+
+MP_CORE_FUNCTION std::shared_ptr<const void> cast_cache::find(const key& wanted,
+                                                              const buffer_version& version,
+                                                              std::uint64_t count,
+                                                              std::shared_ptr<void>* outdated) {
+    const std::lock_guard lock(mutex_);
+    for (std::size_t i = 0; i < entries_.size(); ++i) {
+        if (!(entries_[i].identity == wanted && entries_[i].version == version)) continue;
+        if (entries_[i].description.version != count) {
+            ++statistics_.invalidations;
+            if (outdated != nullptr && is_unused(entries_[i].cast)) {
+                *outdated = std::const_pointer_cast<void>(std::move(entries_[i].cast));
+            }
+            drop(i);
+            break;
+        }
+        ++statistics_.hits;
+        ++entries_[i].description.hits;
+        entry found = std::move(entries_[i]);
+        entries_.erase(entries_.begin() + static_cast<std::ptrdiff_t>(i));
+        entries_.push_back(std::move(found));
+        return entries_.back().cast;
+    }
+    ++statistics_.misses;
+    return nullptr;
+}
+
+MP_CORE_FUNCTION void cast_cache::keep(const key& identity, const buffer_version& version,
+                                       std::uint64_t count, std::shared_ptr<const void> cast,
+                                       std::size_t bytes) {
+    const std::lock_guard lock(mutex_);
+    if (bytes > max_bytes_) {
+        ++statistics_.too_large;
+        return;
+    }
+    for (std::size_t i = 0; i < entries_.size(); ++i) {
+        if (entries_[i].identity == identity && entries_[i].version == version) {
+            if (entries_[i].description.version >= count) return;  // another thread was faster
+            drop(i);
+            break;
+        }
+    }
+    while (bytes_ + bytes > max_bytes_) {
+        ++statistics_.evictions;
+        drop(0);
+    }
+    entries_.push_back({identity,
+                        version,
+                        std::move(cast),
+                        {identity.buffer, count, identity.elements, bytes, identity.from, identity.to, 0}});
+    bytes_ += bytes;
+}
+
+MP_CORE_FUNCTION bool cast_cache::is_unused(const std::shared_ptr<const void>& cast) {
+    if (cast.use_count() != 1) return false;
+    // The count is read without an order. Who gave a reference back did so after reading, by a release; giving
+    // one back here acquires that.
+    {
+        const std::shared_ptr<const void> another = cast;
+    }
+    return true;
+}
+
+MP_CORE_FUNCTION void cast_cache::drop(std::size_t index) {
+    bytes_ -= entries_[index].description.bytes;
+    entries_.erase(entries_.begin() + static_cast<std::ptrdiff_t>(index));
+}
+#endif
 
 }  // namespace mp::autocast

@@ -195,17 +195,16 @@ public:
     /// Enters a region of this precision on every device, or one without autocast where `enabled` is false.
     /// Throws argument_error for a value that is no enumerator of mp::precision.
     [[nodiscard]] explicit autocast_region(precision value, bool enabled = true)
-        : autocast_region(autocast_options{.cpu = enabled ? value : checked_off(value),
-                                           .cuda = enabled ? value : precision::off}) {}
+        : autocast_region(enabled ? value : checked_off(value), nullptr, MP_CHECK_KEPT_CASTS != 0) {}
 
     /// Enters a region with a precision and the categories of a list, such as
     /// mp::autocast::lists::tensorflow.
     [[nodiscard]] autocast_region(precision value, const autocast::op_list& list)
-        : autocast_region(autocast_options{.cpu = value, .cuda = value, .list = &list}) {}
+        : autocast_region(value, &list, MP_CHECK_KEPT_CASTS != 0) {}
 
     /// Enters a region that runs ops as a published system does.
     [[nodiscard]] explicit autocast_region(const autocast::preset& preset)
-        : autocast_region(autocast_options{.cpu = preset.value, .cuda = preset.value, .list = preset.ops}) {}
+        : autocast_region(preset.value, preset.ops, MP_CHECK_KEPT_CASTS != 0) {}
 
     /// Enters a region with these options. Throws argument_error for values that are no enumerators, a
     /// precision that the CUDA device does not have, and names or patterns that are empty.
@@ -213,16 +212,9 @@ public:
         : autocast_region(std::move(options), MP_CHECK_KEPT_CASTS != 0) {}
 
     /// Enters a region with the state that the token has captured.
-    [[nodiscard]] explicit autocast_region(const autocast_token& token) noexcept
-        : carried_(token.carried_), outer_(detail::autocast_thread) {
-        detail::autocast_thread.state = carried_ == nullptr ? &state_ : &carried_->state;
-        if (carried_ != nullptr) detail::autocast_thread.layer = &carried_->layer;
-    }
+    [[nodiscard]] explicit autocast_region(const autocast_token& token) noexcept;
 
-    ~autocast_region() {
-        detail::autocast_thread = outer_;
-        if (clears_cache_) state_.cache->clear();
-    }
+    ~autocast_region();
 
     autocast_region(const autocast_region&) = delete;
     autocast_region& operator=(const autocast_region&) = delete;
@@ -230,18 +222,10 @@ public:
 private:
     /// Enters a region whose cache, where it makes one, compares kept casts or does not.
     autocast_region(autocast_options&& options, bool compares);
+    autocast_region(precision value, const autocast::op_list* list, bool compares);
 
-    static precision checked_off(precision value) {
-        check_precision("value", value);
-        return precision::off;
-    }
-
-    static void check_precision(std::string_view name, precision value) {
-        if (value > precision::fp8) {
-            detail::throw_argument("mp::autocast_region", name, static_cast<unsigned>(value),
-                                   "must be an enumerator of mp::precision");
-        }
-    }
+    static precision checked_off(precision value);
+    static void check_precision(std::string_view name, precision value);
 
     static void check(const autocast_options& options);
 
@@ -283,6 +267,33 @@ MP_CORE_FUNCTION bool autocast_token::is_current() const noexcept {
     return matched == a.rules.size() && a.precisions == b.precisions && a.list == b.list &&
            a.only_ops == b.only_ops && a.only_layers == b.only_layers && a.cache == b.cache &&
            a.ledger == b.ledger && carried_->layer == layer;
+}
+
+MP_CORE_FUNCTION autocast_region::autocast_region(precision value, const autocast::op_list* list,
+                                                  bool compares)
+    : autocast_region(autocast_options{.cpu = value, .cuda = value, .list = list}, compares) {}
+
+MP_CORE_FUNCTION autocast_region::autocast_region(const autocast_token& token) noexcept
+    : carried_(token.carried_), outer_(detail::autocast_thread) {
+    detail::autocast_thread.state = carried_ == nullptr ? &state_ : &carried_->state;
+    if (carried_ != nullptr) detail::autocast_thread.layer = &carried_->layer;
+}
+
+MP_CORE_FUNCTION autocast_region::~autocast_region() {
+    detail::autocast_thread = outer_;
+    if (clears_cache_) state_.cache->clear();
+}
+
+MP_CORE_FUNCTION precision autocast_region::checked_off(precision value) {
+    check_precision("value", value);
+    return precision::off;
+}
+
+MP_CORE_FUNCTION void autocast_region::check_precision(std::string_view name, precision value) {
+    if (value > precision::fp8) {
+        detail::throw_argument("mp::autocast_region", name, static_cast<unsigned>(value),
+                               "must be an enumerator of mp::precision");
+    }
 }
 
 MP_CORE_FUNCTION autocast_region::autocast_region(autocast_options&& options, bool compares)
