@@ -30,7 +30,6 @@ inline constexpr op_rule nvidia[] = {
 /// of Micikevicius et al., Mixed Precision Training, 2018, for sum and the statistics of batch_norm, from a
 /// summary of it. The text of that section and of the Mixed Precision Training Guide was not at hand.
 inline constexpr op_list nvidia{"nvidia", rules::nvidia, op_category::promote_widest};
-static_assert(is_sorted_list(nvidia.rules));
 
 }  // namespace mp::autocast::lists
 

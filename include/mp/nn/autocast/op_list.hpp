@@ -78,7 +78,7 @@ constexpr std::span<const op_rule> find_rules(const op_list& list, std::string_v
     }
     std::size_t last = first;
     while (last < list.rules.size() && list.rules[last].op == op) ++last;
-    return list.rules.subspan(first, last - first);
+    return {list.rules.data() + first, last - first};
 }
 
 /// The category of the op of this name, without regard to rules with a condition; the list's `unlisted` where

@@ -59,7 +59,6 @@ inline constexpr op_rule apex[] = {
 /// they are with CUDA 9.1 and PyTorch 1.1 or later. Earlier versions of PyTorch also had mean in full
 /// precision, earlier ones of CUDA addbmm, baddbmm and bmm.
 inline constexpr op_list apex{"apex", rules::apex, op_category::pass_through};
-static_assert(is_sorted_list(apex.rules));
 
 /// Apex's O2: parameters and inputs in half, batch norms in float; what the model returns is float, so that
 /// the loss is. Apex's lists have no part in it.

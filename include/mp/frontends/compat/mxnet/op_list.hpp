@@ -245,7 +245,6 @@ inline constexpr op_rule mxnet[] = {
 /// Source: apache/mxnet, python/mxnet/amp/lists/symbol_fp16.py at commit b84609d3fc73 (version 2.0.0), as it
 /// is where MXNet was built with oneDNN, which adds the last eight of FP32_FUNCS.
 inline constexpr op_list mxnet{"mxnet", rules::mxnet, op_category::pass_through};
-static_assert(is_sorted_list(mxnet.rules));
 
 /// The outputs of MXNet that hold their own loss: amp multiplies their parameter `grad_scale` by the loss
 /// scale. All of them have a rule in mxnet as well. Source: LOSS_OUTPUT_FUNCTIONS in the same file.

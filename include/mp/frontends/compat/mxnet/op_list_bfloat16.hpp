@@ -241,7 +241,6 @@ inline constexpr op_rule mxnet_bfloat16[] = {
 /// and promote_widest. Not expressed: the weights and statistics of BatchNorm stay float
 /// (BF16_USE_FP32_PARAMS).
 inline constexpr op_list mxnet_bfloat16{"mxnet_bfloat16", rules::mxnet_bfloat16, op_category::pass_through};
-static_assert(is_sorted_list(mxnet_bfloat16.rules));
 
 /// The same for mxnet_bfloat16.
 inline constexpr std::array<std::string_view, 1> mxnet_bfloat16_loss_outputs{"SoftmaxOutput"};

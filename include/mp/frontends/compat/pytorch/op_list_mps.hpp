@@ -51,12 +51,10 @@ inline constexpr auto pytorch_mps_2_5 =
 /// 2.15.0 as pytorch_cuda is. Metal's conv_transpose3d takes no 16 bits. PyTorch registers these wrappers for the
 /// overloads of an op one by one; here an op stands once, because no op has overloads with different treatments.
 inline constexpr op_list pytorch_mps{"pytorch_mps", rules::pytorch_mps, op_category::pass_through, "2.15"};
-static_assert(is_sorted_list(pytorch_mps.rules));
 
 /// The same at commit 008ec6b1840c. Attention came in 2.6 (pytorch issue 141774), the convolutions in August 2025
 /// (pull requests 160345 and 160423).
 inline constexpr op_list pytorch_mps_2_5{"pytorch_mps", rules::pytorch_mps_2_5, op_category::pass_through,
                                          "2.5"};
-static_assert(is_sorted_list(pytorch_mps_2_5.rules));
 
 }  // namespace mp::autocast::lists
