@@ -101,7 +101,7 @@ TEST_CASE("memory is bounded by columns and not by commas") {
     for (std::size_t i = 0; i < count / 8; ++i) quotes += "\"\"\"\",";
     const auto events = [](std::string_view text) { return mp::scale_event_log::read_csv(text); };
     const auto trace = [](std::string_view text) { return mp::read_trace_csv(text); };
-    const std::string event_header = mp::detail::event_csv_header();
+    const std::string event_header = mp::detail::event_csv({}, {});
     constexpr std::size_t little = 64 << 10;
 
     refused result = refusal(events, commas);
