@@ -23,7 +23,6 @@
 #include <mp/linalg/gemm/multiply.hpp>
 #include <mp/linalg/gemm/product.hpp>
 #include <mp/matrix_view.hpp>
-#include <mp/nn/autocast/cast_ledger.hpp>
 #include <mp/nn/autocast/cast_timer.hpp>
 #include <mp/nn/autocast/decision.hpp>
 #include <mp/nn/autocast/library_op.hpp>
@@ -31,9 +30,6 @@
 #include <mp/nn/optim/adafactor.hpp>
 #include <mp/nn/optim/optimizer_gradients.hpp>
 #include <mp/nn/optim/weight_average.hpp>
-#include <mp/nn/scaling/event_log.hpp>
-#include <mp/nn/scaling/gradient_accumulator.hpp>
-#include <mp/nn/scaling/loss_scaler.hpp>
 #include <mp/numbers/format/basic_float.hpp>
 #include <mp/numbers/format/named_formats.hpp>
 #include <mp/numbers/rules/double_functions.hpp>
@@ -47,7 +43,11 @@
 #define MP_IN_PART(number) (MP_COMPILED_SOURCE + 0 == 0 || MP_COMPILED_SOURCE + 0 == number)
 
 // Ordinary functions that the other parts do not use.
-#if MP_IN_PART(4)
+#if MP_IN_PART(1)
+#include <mp/nn/autocast/cast_ledger.hpp>
+#include <mp/nn/scaling/event_log.hpp>
+#include <mp/nn/scaling/gradient_accumulator.hpp>
+#include <mp/nn/scaling/loss_scaler.hpp>
 #include <mp/train/parallel/block_wire.hpp>
 #include <mp/train/parallel/loopback.hpp>
 #include <mp/train/parallel/rank_file.hpp>

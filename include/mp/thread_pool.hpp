@@ -3,13 +3,13 @@
 /// Threads that live as long as their owner, for mp::cpu.
 #pragma once
 
+#include <mp/base/durations.hpp>
 #include <mp/config.hpp>
 #include <mp/error.hpp>
 #include <mp/executor.hpp>
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <memory>

@@ -3,10 +3,10 @@
 /// A communicator of any type behind one type.
 #pragma once
 
+#include <mp/base/durations.hpp>
 #include <mp/error.hpp>
 #include <mp/train/parallel/communicator.hpp>
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>

@@ -3,11 +3,11 @@
 /// What data-parallel training asks of the library that carries its messages.
 #pragma once
 
+#include <mp/base/durations.hpp>
 #include <mp/config.hpp>
 #include <mp/nn/scaling/reducer.hpp>
 
 #include <array>
-#include <chrono>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>

@@ -3,6 +3,7 @@
 /// The mean of the gradients of all ranks, while the backward pass goes on.
 #pragma once
 
+#include <mp/base/durations.hpp>
 #include <mp/base/write_watch.hpp>
 #include <mp/error.hpp>
 #include <mp/executor.hpp>
@@ -16,7 +17,6 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>

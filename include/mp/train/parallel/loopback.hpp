@@ -3,10 +3,10 @@
 /// Ranks that are threads of one program: for tests, and to find out what a run on many would do.
 #pragma once
 
+#include <mp/base/durations.hpp>
 #include <mp/config.hpp>
 #include <mp/train/parallel/communicator.hpp>
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <span>
