@@ -51,7 +51,7 @@
 #include <mp/train/parallel/block_wire.hpp>
 #include <mp/train/parallel/loopback.hpp>
 #include <mp/train/parallel/rank_file.hpp>
-#include <mp/train/parallel/wire_format.hpp>
+#include <mp/train/parallel/wire_codec.hpp>
 #include <mp/train/training/checkpoint_file.hpp>
 #include <mp/train/training/tensor.hpp>
 #endif

@@ -56,4 +56,3 @@
 #include <mp/nn/scaling/gpu/tensor_scaling.hpp>
 #include <mp/nn/scaling/gpu/unscale.hpp>
 #include <mp/simt.hpp>
-#include <mp/train/parallel/wire_codec.hpp>

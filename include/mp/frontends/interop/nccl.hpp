@@ -14,7 +14,6 @@
 #include <mp/nn/scaling/policy.hpp>
 #include <mp/nn/scaling/reducer.hpp>
 #include <mp/train/parallel/communicator.hpp>
-#include <mp/train/parallel/wire_codec.hpp>
 
 #include <cuda_runtime_api.h>
 #include <nccl.h>

@@ -8,7 +8,7 @@
 #include <mp/nn/optim/parameter.hpp>
 #include <mp/nn/optim/parameter_layout.hpp>
 #include <mp/nn/scaling/unscale.hpp>
-#include <mp/train/parallel/wire_format.hpp>
+#include <mp/train/parallel/wire_codec.hpp>
 #include <mp/train/training/parameter_store.hpp>
 
 #include <algorithm>

@@ -139,6 +139,22 @@ wire_codec<Executor> make_codec(std::string_view function, wire_format wire) {
                                                  : "must be another one: 8 bits are for mp::cpu");
 }
 
+/// The codec of an executor, which the compiled part has for CPUs.
+template <class Executor, class Gradient>
+wire_codec<Executor> codec_for(std::string_view function, wire_format wire) {
+    static_assert(std::is_same_v<Gradient, float> || std::is_same_v<Gradient, half> ||
+                      std::is_same_v<Gradient, bfloat16>,
+                  "mp::gradient_reduction: gradients are float, half or bfloat16");
+    if constexpr (!std::is_same_v<Executor, cpu>) {
+        return make_codec<Executor, Gradient>(function, wire);
+    } else if constexpr (std::is_same_v<Gradient, float>) {
+        return cpu_codec(function, wire_format::float32, wire);
+    } else {
+        return cpu_codec(function, std::is_same_v<Gradient, half> ? wire_format::half : wire_format::bfloat16,
+                         wire);
+    }
+}
+
 }}  // namespace mp::detail
 
 #if MP_CORE_BODIES

@@ -3,15 +3,12 @@
 /// What gradients are between ranks.
 #pragma once
 
-#include <mp/bfloat16.hpp>
 #include <mp/config.hpp>
 #include <mp/executor.hpp>
-#include <mp/half.hpp>
 
 #include <array>
 #include <cstddef>
 #include <string_view>
-#include <type_traits>
 
 namespace mp {
 
@@ -64,30 +61,3 @@ namespace mp::detail { inline namespace MP_CORE_NAMESPACE {
 MP_CORE_FUNCTION wire_codec<cpu> cpu_codec(std::string_view function, wire_format stored, wire_format wire);
 
 }}  // namespace mp::detail
-
-namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
-
-/// That of any executor; in wire_codec.hpp, which <mp/gpu.hpp> includes.
-template <class Executor, class Gradient>
-wire_codec<Executor> make_codec(std::string_view function, wire_format wire);
-
-template <class Executor, class Gradient>
-wire_codec<Executor> codec_for(std::string_view function, wire_format wire) {
-    static_assert(std::is_same_v<Gradient, float> || std::is_same_v<Gradient, half> ||
-                      std::is_same_v<Gradient, bfloat16>,
-                  "mp::gradient_reduction: gradients are float, half or bfloat16");
-    if constexpr (!std::is_same_v<Executor, cpu>) {
-        return make_codec<Executor, Gradient>(function, wire);
-    } else if constexpr (std::is_same_v<Gradient, float>) {
-        return cpu_codec(function, wire_format::float32, wire);
-    } else {
-        return cpu_codec(function, std::is_same_v<Gradient, half> ? wire_format::half : wire_format::bfloat16,
-                         wire);
-    }
-}
-
-}}  // namespace mp::detail
-
-#if MP_CORE_BODIES
-#include <mp/train/parallel/wire_codec.hpp>
-#endif
