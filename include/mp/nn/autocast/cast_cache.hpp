@@ -67,6 +67,7 @@ public:
     /// Memory of the casts that are kept now.
     std::size_t bytes() const;
 
+    /// Counts since the cache was made.
     cast_cache_statistics statistics() const;
 
     /// The entries, the most recently used last.

@@ -35,6 +35,7 @@ public:
     /// Memory of calls that were given up is not touched any more.
     static MP_ALWAYS_INLINE constexpr bool ends_calls_with_rank() noexcept { return true; }
 
+    /// Made by run_loopback() for each rank; `timeout` is how long a call may wait for all.
     loopback_communicator(detail::loopback_meeting& place, int rank, std::chrono::nanoseconds timeout);
     // Reducers are kept by their address.
     loopback_communicator(const loopback_communicator&) = delete;
