@@ -44,8 +44,8 @@ inline constexpr stored_type stored_as{dtype_of<std::remove_const_t<Value>>(),
 
 template <class Value>
 array_shape shape_of(const device_range<Value>& it) {
-    if (it.columns == 0) return {1, {it.values.size()}};
-    return {2, {it.values.size() / it.columns, it.columns}};
+    if (it.columns == 0) return array_shape::vector(it.values.size());
+    return array_shape::matrix(it.values.size() / it.columns, it.columns);
 }
 
 // Concepts of their own, for nvcc finds no member of this class in a requires-expression inside it.
@@ -78,11 +78,11 @@ public:
         const std::string whole = prefix_ + std::string(name);
         if constexpr (tensor_element<bare>) {
             static_assert(std::is_lvalue_reference_v<Thing>, "a number that is loaded is a variable");
-            self().array(whole, {}, &thing, 1);
+            self().array(whole, array_shape{}, &thing, 1);
         } else if constexpr (std::is_enum_v<bare>) {
             using number = std::underlying_type_t<bare>;
             static_assert(std::is_lvalue_reference_v<Thing>, "a value that is loaded is a variable");
-            self().array(whole, {}, reinterpret_cast<number*>(&thing), 1);
+            self().array(whole, array_shape{}, reinterpret_cast<number*>(&thing), 1);
         } else if constexpr (is_matrix_view<bare>) {
             const bool dense =
                 thing.order == storage_order::row_major && thing.leading_dimension == thing.columns;
@@ -92,7 +92,7 @@ public:
             }
             const auto rows = static_cast<std::size_t>(thing.rows);
             const auto columns = static_cast<std::size_t>(thing.columns);
-            self().array(whole, {2, {rows, columns}}, thing.data, rows * columns);
+            self().array(whole, array_shape::matrix(rows, columns), thing.data, rows * columns);
         } else if constexpr (is_loss_scaler<bare>) {
             self().text(
                 whole, [&] { return save_state(thing.state()); },
@@ -126,7 +126,7 @@ public:
             const auto span = as_span(thing);
             static_assert(tensor_element<std::remove_const_t<contiguous_element<bare>>>,
                           "mp::save_checkpoint: the elements of a range are numbers");
-            self().array(whole, {1, {span.size()}}, span.data(), span.size());
+            self().array(whole, array_shape::vector(span.size()), span.data(), span.size());
         }
     }
 
@@ -195,8 +195,8 @@ public:
         add(name, stored_as<Value>, shape_of(it), kept.data(), it.values.size());
     }
     void string(const std::string& name, const std::string& value) {
-        add(name, stored_as<std::uint8_t>, {1, {value.size()}}, keep(value.data(), value.size()).data(),
-            value.size());
+        add(name, stored_as<std::uint8_t>, array_shape::vector(value.size()),
+            keep(value.data(), value.size()).data(), value.size());
     }
     template <class Make, class Read, class Check, class Set>
     void text(const std::string& name, Make make, Read /*read*/, Check /*check*/, Set /*set*/) {
@@ -204,7 +204,7 @@ public:
     }
     template <class Value>
     void constant(const std::string& name, Value value) {
-        add(name, stored_as<Value>, {}, keep(&value, sizeof value).data(), 1);
+        add(name, stored_as<Value>, array_shape{}, keep(&value, sizeof value).data(), 1);
     }
 };
 
@@ -231,7 +231,7 @@ public:
     /// Part of an array, whoever wrote it.
     template <class Value>
     void share(const std::string& name, const array_share<Value>& it) {
-        const tensor_file::tensor& found = require(name, stored_as<Value>, {1, {it.of}}, it.of);
+        const tensor_file::tensor& found = require(name, stored_as<Value>, array_shape::vector(it.of), it.of);
         const std::size_t count = it.values.size();
         if (it.first > it.of || count > it.of - it.first) {
             throw_count(file().path(), name, it.of, it.first + count);

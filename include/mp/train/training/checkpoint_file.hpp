@@ -33,6 +33,14 @@ namespace mp::detail { inline namespace MP_CORE_NAMESPACE {
 struct array_shape {
     std::size_t dimensions = 0;
     std::size_t sizes[2] = {};
+
+    [[nodiscard]] static MP_ALWAYS_INLINE constexpr array_shape vector(std::size_t size) {
+        return {1, {size}};
+    }
+    [[nodiscard]] static MP_ALWAYS_INLINE constexpr array_shape matrix(std::size_t rows,
+                                                                       std::size_t columns) {
+        return {2, {rows, columns}};
+    }
 };
 
 /// Elements in a file: the names of their type, see dtype_of() and format_beyond_dtype(), and bytes each.
@@ -180,7 +188,7 @@ MP_CORE_FUNCTION void checkpoint_writer::add(const std::string& name, const stor
 MP_CORE_FUNCTION void checkpoint_writer::add_share(const std::string& name, const stored_type& type,
                                                    const void* data, std::size_t count, std::size_t first,
                                                    std::size_t held, bool shared) {
-    add(name, type, {1, {count}}, data, count);
+    add(name, type, array_shape::vector(count), data, count);
     entries_.back().first = first;
     entries_.back().held = held;
     entries_.back().shared = shared;
