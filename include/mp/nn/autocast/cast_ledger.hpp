@@ -154,8 +154,9 @@ struct product_record {
 /// it.
 class cast_ledger final : public cast_observer {
 public:
+    // Inline where its bodies are, so that its table of virtual functions is made where it is used.
     cast_ledger();
-    ~cast_ledger() override;
+    MP_CORE_FUNCTION ~cast_ledger() override;
     cast_ledger(const cast_ledger&) = delete;
     cast_ledger& operator=(const cast_ledger&) = delete;
 
@@ -171,24 +172,26 @@ public:
     /// Forgets everything.
     void clear();
 
-    std::uint64_t called(const observed_call& call) override;
+    MP_CORE_FUNCTION std::uint64_t called(const observed_call& call) override;
 
-    void multiplied(const observed_call& call, product_size size, std::string_view type) override;
+    MP_CORE_FUNCTION void multiplied(const observed_call& call, product_size size,
+                                     std::string_view type) override;
 
-    void cast(const observed_call& call, std::size_t index, cast_direction direction, std::string_view from,
-              std::size_t from_bytes, const cast_target& to, std::span<const float> before,
-              std::span<const float> after, bool scaled) override;
+    MP_CORE_FUNCTION void cast(const observed_call& call, std::size_t index, cast_direction direction,
+                               std::string_view from, std::size_t from_bytes, const cast_target& to,
+                               std::span<const float> before, std::span<const float> after,
+                               bool scaled) override;
 
-    void reused(const observed_call& call, std::size_t index, std::string_view from, std::string_view to,
-                bool scaled) override;
+    MP_CORE_FUNCTION void reused(const observed_call& call, std::size_t index, std::string_view from,
+                                 std::string_view to, bool scaled) override;
 
-    void read(const observed_call& call, std::size_t index, const cast_target& type,
-              std::span<const float> values) override;
+    MP_CORE_FUNCTION void read(const observed_call& call, std::size_t index, const cast_target& type,
+                               std::span<const float> values) override;
 
-    bool scans() const override;
+    MP_CORE_FUNCTION bool scans() const override;
 
-    void not_finite(const observed_call& call, std::size_t index, std::size_t at, bool is_nan,
-                    value_origin origin) override;
+    MP_CORE_FUNCTION void not_finite(const observed_call& call, std::size_t index, std::size_t at,
+                                     bool is_nan, value_origin origin) override;
 
 private:
     static std::string argument_text(const observed_call& call, std::size_t index);
