@@ -85,7 +85,12 @@
 #if defined(MP_COMPILED_SOURCE)
 // Several sources may share the work, see <mp/compiled.hpp>, and each then has what it uses.
 #define MP_CORE_BODIES 1
+#if defined(__clang__)
+// Of inline constructors and destructors clang leaves out those of complete objects, unless they are weak.
+#define MP_CORE_FUNCTION __attribute__((used, weak)) inline
+#else
 #define MP_CORE_FUNCTION __attribute__((used)) inline
+#endif
 #else
 #define MP_CORE_BODIES 0
 #define MP_CORE_FUNCTION
