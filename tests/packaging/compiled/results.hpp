@@ -8,7 +8,10 @@
 #include <mp/float8.hpp>
 #include <mp/gemm.hpp>
 #include <mp/half.hpp>
+#include <mp/loss_scaling.hpp>
 #include <mp/ops.hpp>
+#include <mp/optim.hpp>
+#include <mp/training.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -16,6 +19,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 /// A format that the library does not know.
@@ -108,6 +112,29 @@ static std::string message_of_an_error() {
     return "no error";
 }
 
+/// Makes objects of the classes that the compiled part has, moves and destroys them.
+static void train(digest& sum) {
+    mp::autocast::cast_ledger ledger;
+    mp::tensor<float> made(1, side);
+    const mp::tensor<float> moved = std::move(made);
+    sum.add(std::vector<float>(moved.values().begin(), moved.values().end()));
+    std::vector<float> weights = numbers<float>(5);
+    std::vector<float> gradients(weights.size());
+    mp::adamw<float> optimizer({{"weights", weights, gradients}});
+    mp::dynamic_loss_scaler scaler;
+    {
+        const mp::autocast_region region({.cpu = mp::precision::bf16, .ledger = &ledger});
+        for (int i = 0; i < 3; ++i) {
+            for (float& g : gradients) g = scaler.scale(i == 1 ? 1e38F : 0.5F);
+            const std::string what = to_string(scaler.step(optimizer));
+            sum.add(std::vector<char>(what.begin(), what.end()));
+            scaler.update();
+        }
+    }
+    sum.add(weights);
+    sum.add(std::vector<std::size_t>{ledger.ops().size()});
+}
+
 static std::uint64_t results() {
     digest sum;
     multiply<float, float, float>(sum);
@@ -117,6 +144,7 @@ static std::uint64_t results() {
     run_layer<float, float>(sum, mp::precision::bf16);
     run_layer<mp::half, float>(sum, mp::precision::fp8);
     run_layer<mp::bfloat16, mp::half>(sum, mp::precision::off);
+    train(sum);
     const std::string message = message_of_an_error();
     sum.add(std::vector<char>(message.begin(), message.end()));
     return sum.value;
