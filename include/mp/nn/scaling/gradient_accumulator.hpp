@@ -116,10 +116,9 @@ private:
 #if MP_CORE_BODIES
 namespace mp::detail { inline namespace MP_CORE_NAMESPACE {
 
-/// Adds a block of a gradient; true if a result is infinite or NaN.
-MP_CORE_FUNCTION bool accumulate_block(const gradient_type& type, const void* in, std::size_t at,
-                                       float* __restrict sum, std::size_t count, float ratio,
-                                       bool first) noexcept {
+/// Adds a block of a gradient. Returns true if a result is infinite or NaN.
+inline bool accumulate_block(const gradient_type& type, const void* in, std::size_t at, float* __restrict sum,
+                             std::size_t count, float ratio, bool first) noexcept {
     float buffer[unscale_block];
     const float* addend = buffer;
     if (type.is_float) {

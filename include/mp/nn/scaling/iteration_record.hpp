@@ -46,8 +46,7 @@ struct scaler_rules {
     scale_change (*foresee)(const void* scaler, const gradient_observation& seen);
 };
 
-/// Everything that was found in an iteration under way, and the order of its parts. Optimizers are told apart by their
-/// address.
+/// Findings of the current iteration, and the stage of each optimizer, which is identified by its address.
 class iteration_record {
 public:
     iteration_record();
@@ -57,7 +56,7 @@ public:
     iteration_record& operator=(const iteration_record& other);
     iteration_record& operator=(iteration_record&& other) noexcept;
 
-    /// The first four throw state_error unless it is time for what they begin; `function` is a loss_scaler's.
+    // The functions that begin a stage throw state_error if the protocol does not permit it now.
     void begin_unscale(const void* optimizer);
     /// \returns the check of the optimizer, null if it is ready
     optimizer_check* begin_step(const void* optimizer);
@@ -74,10 +73,10 @@ public:
     /// whether they know: require_agreed() throws until the iteration ends.
     void agree(gradient_report& report);
 
-    /// Adds an optimizer, for which there is room since the function that began: nothing is thrown after it was changed.
+    /// Adds an optimizer after its step. begin_step() has reserved the memory, so that this cannot fail.
     MP_ALWAYS_INLINE void add_stepped(const optimizer_check& check) noexcept { add(check); }
-    /// Adds one before the ranks agree: that may throw, and the gradients are unscaled by then. Until the iteration is
-    /// abandoned, which has the optimizer forget them, nothing goes on then.
+    /// Adds an optimizer whose gradients have been unscaled, then agrees with the other ranks. If the reducer throws, the
+    /// optimizer stays on record, and all functions throw until the iteration is abandoned.
     const gradient_report& add_unscaled(const optimizer_check& check);
     /// Adds gradients that no optimizer of the protocol holds; returns whether a step by them is to be applied.
     bool add(std::size_t values, const non_finite_report& found, const scaler_rules& rules);
@@ -308,7 +307,7 @@ MP_CORE_FUNCTION bool iteration_record::applies(const gradient_report& report, c
 }
 
 /// The name of the first parameter with a bad value; empty if there is none.
-MP_CORE_FUNCTION std::string_view name_of_parameter(const optimizer_check& check) {
+inline std::string_view name_of_parameter(const optimizer_check& check) {
     if (check.name == nullptr || check.report.first_parameter == no_index) return {};
     return check.name(check.optimizer, check.report.first_parameter);
 }

@@ -79,7 +79,7 @@ MP_CORE_FUNCTION std::vector<std::uint64_t> ranges_of_ranks(std::span<const std:
 }
 
 /// Returns the value that a key stands for.
-MP_CORE_FUNCTION std::string text_of_key(compared_values::type kind, std::uint64_t key) {
+inline std::string text_of_key(compared_values::type kind, std::uint64_t key) {
     using type = compared_values::type;
     constexpr std::uint64_t sign = std::uint64_t{1} << 63;
     if (kind == type::truth) return error_text(key != 0);

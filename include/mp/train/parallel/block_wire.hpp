@@ -17,6 +17,9 @@
 
 namespace mp::detail { inline namespace MP_CORE_NAMESPACE {
 
+/// Elements that share a scale on the wire, as in MXFP8.
+inline constexpr std::size_t wire_block = 32;
+
 /// A bucket that travels in blocks. A part of n elements is in MXFP8: n codes of float8_e4m3fn, then a scale of E8M0
 /// for each 32 of them, the largest power of two below which nothing overflows. A block with an infinity or a NaN has
 /// the scale NaN.
@@ -32,7 +35,7 @@ public:
 
     /// The bytes of a part.
     static constexpr MP_ALWAYS_INLINE std::size_t bytes(std::size_t elements) {
-        return elements + (elements + block - 1) / block;
+        return elements + (elements + wire_block - 1) / wire_block;
     }
 
     /// Packs part `rank` of the gradients and what is left of the last ones, times `factor`.
@@ -63,8 +66,6 @@ public:
     }
 
 private:
-    static constexpr std::size_t block = 32;
-
     struct state;
 
     /// What has been lost of the gradients of this rank, or of the sums of its part.

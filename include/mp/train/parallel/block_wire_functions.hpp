@@ -31,7 +31,6 @@ namespace mp::detail { inline namespace MP_CORE_NAMESPACE {
 
 /// The codes and scales of parts.
 struct block_codes {
-    static constexpr std::size_t block = 32;
     /// Elements at a time: whole blocks, in the first-level cache.
     static constexpr std::size_t chunk = 2048;
     static constexpr auto nan = std::byte{255};
@@ -40,8 +39,8 @@ struct block_codes {
     static void encode(instruction_set isa, std::span<const float> values, std::byte* codes,
                        std::byte* scales) {
         alignas(64) std::array<float, chunk> scaled;
-        for (std::size_t first = 0, b = 0; first < values.size(); first += block, ++b) {
-            const std::size_t count = (std::min)(block, values.size() - first);
+        for (std::size_t first = 0, b = 0; first < values.size(); first += wire_block, ++b) {
+            const std::size_t count = (std::min)(wire_block, values.size() - first);
             const largest_magnitudes largest = magnitudes_of(isa, values.data() + first, count);
             const bool finite = largest.all < 0x7f80'0000U;
             const int exponent = finite ? scale_exponent_for<float8_e4m3fn>(largest.finite) : 0;
@@ -59,8 +58,8 @@ struct block_codes {
     static void decode(instruction_set isa, const std::byte* codes, const std::byte* scales,
                        std::span<float> values) {
         widen_to_float(isa, reinterpret_cast<const float8_e4m3fn*>(codes), values.data(), values.size());
-        for (std::size_t first = 0, b = 0; first < values.size(); first += block, ++b) {
-            const std::size_t count = (std::min)(block, values.size() - first);
+        for (std::size_t first = 0, b = 0; first < values.size(); first += wire_block, ++b) {
+            const std::size_t count = (std::min)(wire_block, values.size() - first);
             float* const at = values.data() + first;
             if (scales[b] == nan) {
                 std::fill_n(at, count, std::numeric_limits<float>::quiet_NaN());
@@ -117,7 +116,7 @@ struct block_bucket::state {
 
 template <class Byte>
 Byte* wire_scales(Byte* part, std::size_t count, std::size_t first) {
-    return part + count + first / block_codes::block;
+    return part + count + first / wire_block;
 }
 
 template <class Function>
@@ -132,14 +131,12 @@ void for_block_chunks(cpu exec, std::size_t count, const Function& f) {
     });
 }
 
-MP_CORE_FUNCTION void read_floats(const gradient_bucket<cpu>& bucket, std::size_t first,
-                                  std::span<float> to) {
+inline void read_floats(const gradient_bucket<cpu>& bucket, std::size_t first, std::span<float> to) {
     bucket.for_memory(first, first + to.size(), [&](const std::byte* from, std::size_t at, std::size_t n) {
         bucket.codec.to_floats(from, to.data() + at, n);
     });
 }
-MP_CORE_FUNCTION void write_floats(const gradient_bucket<cpu>& bucket, std::size_t first,
-                                   std::span<const float> from) {
+inline void write_floats(const gradient_bucket<cpu>& bucket, std::size_t first, std::span<const float> from) {
     bucket.for_memory(first, first + from.size(), [&](std::byte* to, std::size_t at, std::size_t n) {
         bucket.codec.from_floats(from.data() + at, to, n);
     });
@@ -218,7 +215,7 @@ MP_CORE_FUNCTION void block_bucket::unpack(cpu exec, const gradient_bucket& buck
 
 MP_CORE_FUNCTION bool block_bucket::is_finite(const std::byte* from, std::size_t count) {
     const std::byte* const scales = from + count;
-    const std::size_t blocks = (count + block_codes::block - 1) / block_codes::block;
+    const std::size_t blocks = (count + wire_block - 1) / wire_block;
     return std::find(scales, scales + blocks, block_codes::nan) == scales + blocks;
 }
 

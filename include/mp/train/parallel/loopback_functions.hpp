@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// Where the ranks of mp::run_loopback meet.
+/// State shared by the ranks of mp::run_loopback, and the functions of mp::loopback_communicator.
 #pragma once
 
 #include <mp/config.hpp>
@@ -27,14 +27,14 @@
 #if MP_CORE_BODIES
 namespace mp::detail { inline namespace MP_CORE_NAMESPACE {
 
-/// What one rank brings to a call: a copy of what it sends, since a rank that fails takes its memory with it.
+/// The data of one rank in a call. What is sent is copied, because the memory of a rank that fails is freed.
 struct loopback_memory {
     std::vector<std::byte> sent = {};
     std::byte* to = nullptr;
     std::vector<std::size_t> cuts = {};
     std::size_t bytes = 0;
     bool arrived = false;
-    bool served = false;  ///< has what it wants
+    bool served = false;  ///< its data has been delivered
 };
 
 /// A collective call, from the first rank that makes it to the last that leaves it.
@@ -49,13 +49,13 @@ struct loopback_call {
     int left = 0;
 };
 
-/// Where the ranks meet.
+/// State shared by the ranks of a run.
 class loopback_meeting {
 public:
     explicit loopback_meeting(int ranks) : ranks_(ranks) {}
     [[nodiscard]] int size() const noexcept { return ranks_; }
 
-    /// Brings the memory of a rank to its call with this number. If it throws, the rank has not come.
+    /// Enters a rank into the call with this number. If it throws, the rank has not arrived.
     loopback_call* arrive(int rank, collective kind, int channel, std::uint64_t number,
                           loopback_memory memory, int root) {
         const std::lock_guard lock(mutex_);
@@ -78,7 +78,7 @@ public:
         if (++it->arrived == ranks_) changed_.notify_all();
         return &*it;
     }
-    /// Which ranks have not arrived; empty if none.
+    /// Names the ranks that have not arrived; empty if all have.
     [[nodiscard]] std::string missing(const loopback_call& call) {
         const std::lock_guard lock(mutex_);
         return text_of_missing(
@@ -86,7 +86,7 @@ public:
             text_of_call(call.kind, call.channel, call.number));
     }
 
-    /// Takes what the rank wants, if all have arrived, and says whether all have taken theirs.
+    /// Delivers the data of a rank if all have arrived. Returns true if all ranks have theirs.
     bool serve(int rank, loopback_call& call) {
         {
             const std::lock_guard lock(mutex_);
@@ -94,7 +94,7 @@ public:
             if (call.arrived != ranks_) return false;
             if (call.ranks[static_cast<std::size_t>(rank)].served) return call.served == ranks_;
         }
-        take(rank, call);  // other ranks read the same memory, and nobody writes it
+        take(rank, call);  // without the lock: all ranks read the sent bytes, and none writes them
         const std::lock_guard lock(mutex_);
         call.ranks[static_cast<std::size_t>(rank)].served = true;
         if (++call.served == ranks_) changed_.notify_all();
@@ -105,7 +105,7 @@ public:
         if (++call->left == ranks_) calls_.remove_if([&](const loopback_call& it) { return &it == call; });
     }
 
-    /// Sleeps until something may have changed, or a little while.
+    /// Waits for a change, at most 1 ms.
     void doze() {
         std::unique_lock lock(mutex_);
         if (!failed_) changed_.wait_for(lock, std::chrono::milliseconds(1));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// What one rank writes of a file.
+/// The functions of file_share.
 #pragma once
 
 #include <mp/arrays/io/checksum.hpp>
