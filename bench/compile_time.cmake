@@ -12,6 +12,7 @@
 # PEER_INCLUDE_DIRS   folders of the peers' headers; those that do not compile are left out
 # TABLE               file to write the Markdown table of headers to; without it there is none
 # SOURCES_TABLE       the same for sources
+# NVCC                nvcc, for the row of a product on a CUDA device, for sm_90a; without it there is none
 # ROUNDS              7 for headers and 3 for sources unless given
 
 cmake_minimum_required(VERSION 3.22)
@@ -35,11 +36,11 @@ cmake_path(GET folder PARENT_PATH folder)
 set(folder "${folder}/compile_time")
 file(MAKE_DIRECTORY "${folder}")
 
-# milliseconds_of(<variable> <object> <source> <option>...): processor time of one compilation; empty if it fails.
+# milliseconds_of(<variable> <object> <source> <command>...): processor time of one compilation; empty if it fails.
 function(milliseconds_of variable object source)
   execute_process(
     COMMAND "${bash}" -c "TIMEFORMAT='%3U %3S'; time \"$@\"" bash
-            "${COMPILER}" ${options} ${ARGN} -c "${source}" -o "${object}"
+            ${ARGN} -c "${source}" -o "${object}"
     RESULT_VARIABLE status ERROR_VARIABLE output OUTPUT_QUIET)
   if(status EQUAL 0 AND output MATCHES "([0-9]+)[.]([0-9]+) ([0-9]+)[.]([0-9]+)\n*$")
     # A leading 1 keeps cmake from reading 089 as an octal number.
@@ -58,8 +59,8 @@ function(median_of variable)
   set(${variable} ${median} PARENT_SCOPE)
 endfunction()
 
-# measure(<rounds> <row>...): compiles source_<row> with options_<row> to <folder>/<row>.o in each round. Sets
-# time_<row> to the median of the milliseconds, and `measured` to the rows that compile here.
+# measure(<rounds> <row>...): compiles source_<row> with options_<row> to <folder>/<row>.o in each round, by
+# compiler_<row> where there is one. Sets time_<row> to the median of the milliseconds, and `measured` to the rows that compile here.
 function(measure rounds)
   if(ROUNDS)
     set(rounds ${ROUNDS})
@@ -68,7 +69,11 @@ function(measure rounds)
   foreach(round RANGE 1 ${rounds})
     message("compile time, round ${round} of ${rounds}")
     foreach(row IN LISTS measured)
-      milliseconds_of(time "${folder}/${row}.o" "${source_${row}}" ${options_${row}})
+      set(command "${COMPILER}" ${options})
+      if(compiler_${row})
+        set(command ${compiler_${row}})
+      endif()
+      milliseconds_of(time "${folder}/${row}.o" "${source_${row}}" ${command} ${options_${row}})
       if(time STREQUAL "")
         message("${name_${row}} does not compile here, left out")
         list(REMOVE_ITEM measured ${row})
@@ -132,6 +137,9 @@ if(SOURCES_TABLE)
     bench/compile_time/linear_without_autocast.cpp bench/compile_time/linear_in_region.cpp
     bench/compile_time/linear_layer_in_region.cpp bench/compile_time/linear_eight_type_mixes.cpp
     examples/quickstart.cpp bench/torch/gpt.cpp tests/nn/ops/linear.cpp)
+  if(NVCC)
+    list(APPEND sources bench/compile_time/product_on_stream.cu)
+  endif()
   set(rows "")
   foreach(source IN LISTS sources)
     string(MAKE_C_IDENTIFIER "${source}" row)
@@ -147,6 +155,10 @@ if(SOURCES_TABLE)
   foreach(row IN ITEMS tests_nn_ops_linear_cpp tests_nn_ops_linear_cpp_compiled)
     list(APPEND options_${row} -Og "-I${root}/tests")
     string(APPEND name_${row} ", -Og")
+  endforeach()
+  foreach(row IN ITEMS bench_compile_time_product_on_stream_cu bench_compile_time_product_on_stream_cu_compiled)
+    set(compiler_${row} "${NVCC}" -std=c++20 -O2 -arch=sm_90a "-I${INCLUDE}")
+    string(APPEND name_${row} ", nvcc for sm_90a")
   endforeach()
   # What all of these share, once.
   set(source_compiled_part "${folder}/compiled_part.cpp")

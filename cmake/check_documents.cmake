@@ -43,7 +43,8 @@ endforeach()
 
 include("${CMAKE_CURRENT_LIST_DIR}/document_blocks.cmake")
 set(tests "")
-file(GLOB sources "${SOURCE}/tests/documents/*.cpp" "${SOURCE}/tests/device/cuda/documents.cu")
+file(GLOB sources "${SOURCE}/tests/documents/*.cpp" "${SOURCE}/tests/device/cuda/documents.cu"
+  "${SOURCE}/tests/device/cuda/compiled/calls.cpp")
 foreach(source IN LISTS sources)
   file(READ "${source}" text)
   string(APPEND tests "${text}")

@@ -20,3 +20,39 @@ function(mp_add_compiled target)
   target_compile_options(${target} PRIVATE "$<$<OR:$<CONFIG:>,$<CONFIG:Debug>>:-O2>")
   set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON)
 endfunction()
+
+# Products whose kernels mp::compiled_cuda has, as types of A, B and C. A project may set the list before.
+if(NOT DEFINED MP_COMPILED_PRODUCTS)
+  set(MP_COMPILED_PRODUCTS
+    mp::half,mp::half,float mp::half,mp::half,mp::half
+    mp::bfloat16,mp::bfloat16,float mp::bfloat16,mp::bfloat16,mp::bfloat16
+    mp::tfloat32,mp::tfloat32,float
+    mp::float8_e4m3fn,mp::float8_e4m3fn,float mp::float8_e4m3fn,mp::float8_e4m3fn,mp::bfloat16
+    mp::float8_e4m3fn,mp::float8_e5m2,float mp::float8_e4m3fn,mp::float8_e5m2,mp::bfloat16
+    mp::float8_e5m2,mp::float8_e4m3fn,float mp::float8_e5m2,mp::float8_e4m3fn,mp::bfloat16
+    mp::half,std::int8_t,mp::half mp::bfloat16,std::int8_t,mp::bfloat16)
+endif()
+
+# mp_add_compiled_cuda(<target> [<product>...]): the kernels behind <mp/cuda_gemm.hpp>, of all products above, or of those that
+# are named. Where CUDA is enabled; for the architectures of the project.
+function(mp_add_compiled_cuda target)
+  set(products ${ARGN})
+  if(NOT products)
+    set(products ${MP_COMPILED_PRODUCTS})
+  endif()
+  set(sources "")
+  # One source each, so that they compile beside each other, and a program gets those that it calls.
+  foreach(product IN LISTS products)
+    string(MAKE_C_IDENTIFIER "${product}" name)
+    set(source "${CMAKE_CURRENT_BINARY_DIR}/${target}_${name}.cu")
+    file(CONFIGURE OUTPUT "${source}" @ONLY CONTENT
+      "#include <mp/compiled_cuda.hpp>\ntemplate struct mp::compiled_product<mp::cuda_stream, ${product}>;\n")
+    list(APPEND sources "${source}")
+  endforeach()
+  add_library(${target} STATIC EXCLUDE_FROM_ALL ${sources})
+  find_package(CUDAToolkit REQUIRED)
+  target_include_directories(${target} SYSTEM PUBLIC ${CUDAToolkit_INCLUDE_DIRS})
+  # CMake knows C++20 of nvcc from 3.25.2 on.
+  target_compile_options(${target} PRIVATE -std=c++20 "$<$<OR:$<CONFIG:>,$<CONFIG:Debug>>:-O2>")
+  set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+endfunction()

@@ -78,9 +78,14 @@
 /// MP_COMPILED_SOURCE as well and includes <mp/compiled.hpp>, in place of in every source that uses them. The
 /// results are the same.
 ///
-/// What crosses the border lives in MP_CORE_NAMESPACE. It does not name the instruction set that a source is compiled
-/// for, so that sources for any of them link with one compiled part; but it names the version of the library, and
-/// whether errors are exceptions, in which the two must agree.
+/// What crosses the border lives in MP_CORE_NAMESPACE, which is MP_LINKED_NAMESPACE then. That does not name the
+/// instruction set that a source is compiled for, so that sources for any of them link with one compiled part; but it
+/// names the version of the library, and whether errors are exceptions, in which the two must agree. Products that nvcc
+/// compiles for sources of other compilers (<mp/cuda_gemm.hpp>) are in it always.
+#define MP_CORE_VERSION_(major, minor, patch, errors) compiled_##major##_##minor##_##patch##errors
+#define MP_CORE_VERSION(major, minor, patch, errors) MP_CORE_VERSION_(major, minor, patch, errors)
+#define MP_LINKED_NAMESPACE \
+    MP_CORE_VERSION(MP_VERSION_MAJOR, MP_VERSION_MINOR, MP_VERSION_PATCH, MP_ISA_ERRORS)
 #if defined(MP_COMPILED)
 #if defined(MP_COMPILED_SOURCE)
 // Several sources may share the work, see <mp/compiled.hpp>, and each then has what it uses.
@@ -95,9 +100,7 @@
 #define MP_CORE_BODIES 0
 #define MP_CORE_FUNCTION
 #endif
-#define MP_CORE_VERSION_(major, minor, patch, errors) compiled_##major##_##minor##_##patch##errors
-#define MP_CORE_VERSION(major, minor, patch, errors) MP_CORE_VERSION_(major, minor, patch, errors)
-#define MP_CORE_NAMESPACE MP_CORE_VERSION(MP_VERSION_MAJOR, MP_VERSION_MINOR, MP_VERSION_PATCH, MP_ISA_ERRORS)
+#define MP_CORE_NAMESPACE MP_LINKED_NAMESPACE
 #else
 #define MP_CORE_BODIES 1
 #define MP_CORE_FUNCTION inline

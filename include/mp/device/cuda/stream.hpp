@@ -4,7 +4,7 @@
 #pragma once
 
 #include <mp/device/cuda/error.hpp>
-#include <mp/device/simt/gpu_executor.hpp>
+#include <mp/executor.hpp>
 
 #include <cuda_runtime_api.h>
 

@@ -3,19 +3,10 @@
 /// Activations of linear layers.
 #pragma once
 
-#include <mp/config.hpp>
+#include <mp/linalg/gemm/activation.hpp>
 
-namespace mp::ops { inline namespace MP_ISA_NAMESPACE {
+namespace mp::ops {
 
-/// What a layer applies to its result before it is rounded. The gradient of relu can be had from the layer's
-/// result; those of the others need what the layer had before the activation, which
-/// linear_with_preactivation() keeps.
-enum class activation : unsigned char {
-    none,
-    relu,
-    gelu,       ///< x Phi(x), exactly, see gelu_epilogue
-    gelu_tanh,  ///< its approximation, see gelu_tanh_epilogue
-    silu        ///< x / (1 + e^-x), see silu_epilogue
-};
+using mp::activation;
 
-}}  // namespace mp::ops
+}  // namespace mp::ops

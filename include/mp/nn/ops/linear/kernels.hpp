@@ -6,6 +6,7 @@
 #include <mp/arrays/array/for_each_element.hpp>
 #include <mp/config.hpp>
 #include <mp/executor.hpp>
+#include <mp/linalg/gemm/chosen_activation.hpp>
 #include <mp/linalg/gemm/epilogue.hpp>
 #include <mp/linalg/gemm/epilogue_gradients.hpp>
 #include <mp/linalg/gemm/epilogue_outputs.hpp>
@@ -20,46 +21,6 @@
 #include <type_traits>
 
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
-
-/// An activation that is chosen at run time, so that a product is compiled once for all of them: smooth ones
-/// on the CPU, and all of them on a GPU.
-struct chosen_activation {
-    ops::activation act;
-
-    /// Calls f with the epilogue of a smooth one.
-    template <class Function>
-    decltype(auto) visit(Function f) const {
-        switch (act) {
-            case ops::activation::gelu:
-                return f(gelu_epilogue{});
-            case ops::activation::gelu_tanh:
-                return f(gelu_tanh_epilogue{});
-            default:
-                return f(silu_epilogue{});
-        }
-    }
-    MP_HOST_DEVICE float operator()(float value, std::ptrdiff_t row, std::ptrdiff_t column) const {
-        switch (act) {
-            case ops::activation::none:
-                return value;
-            case ops::activation::relu:
-                return relu_epilogue{}(value, row, column);
-            case ops::activation::gelu:
-                return gelu_epilogue{}(value, row, column);
-            case ops::activation::gelu_tanh:
-                return gelu_tanh_epilogue{}(value, row, column);
-            default:
-                return silu_epilogue{}(value, row, column);
-        }
-    }
-    void apply(float* values, std::ptrdiff_t count, std::ptrdiff_t row, std::ptrdiff_t column,
-               bool down) const {
-        visit([=](auto epilogue) { epilogue.apply(values, count, row, column, down); });
-    }
-    bool apply_runs(const epilogue_runs& all) const {
-        return visit([&](auto epilogue) { return epilogue.apply_runs(all); });
-    }
-};
 
 /// What a linear layer does to the elements of its product on the CPU: adds a bias to each column, stores what comes
 /// before the activation, and applies the activation. Bias and preactivation may be absent.

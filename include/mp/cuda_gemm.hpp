@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: MIT
+/// \file
+/// Matrix products on CUDA devices for sources of any C++20 compiler: without nvcc, and without the kernels of
+/// <mp/cuda.hpp>, which are compiled once for all sources of a program.
+#pragma once
+
+#include <mp/config.hpp>
+#include <mp/device/cuda/device_buffer.hpp>
+#include <mp/device/cuda/error.hpp>
+#include <mp/device/cuda/stream.hpp>
+#include <mp/device/gpu/compiled_product.hpp>
+#include <mp/linalg/gemm/matrix_batch.hpp>
+#include <mp/matrix_view.hpp>
+
+#include <cstddef>
+#include <type_traits>
+
+namespace mp { inline namespace MP_ISA_NAMESPACE {
+
+/// The general matrix product c = epilogue(alpha * a b + beta * c) on a CUDA device, by kernels that another source of the
+/// program has compiled: shapes, layouts, rounding, bits, errors and stream order are those of mp::gemm in
+/// <mp/device/gpu/gemm.hpp>. The header needs the CUDA runtime's headers, and the program its library.
+///
+///     #include <mp/cuda_gemm.hpp>
+///     mp::gemm(stream, 1.0f, x, mp::transposed(w), 0.0f, y, {.bias = bias, .activation = mp::activation::gelu});
+///
+/// In CMake, mp::compiled_cuda has the kernels: half, bfloat16, tfloat32 and the two float8 to themselves, half and
+/// bfloat16 with std::int8_t. Without it, or for other types, a source for nvcc has an explicit instantiation of
+/// mp::compiled_product. Types of which there is none end in an undefined reference to
+/// mp::compiled_product<mp::cuda_stream, A, B, C>::multiply.
+///
+/// In sources that include <mp/cuda.hpp> as well, products without epilogue take the kernels that are compiled, and
+/// others compile theirs.
+template <class A, class B, class C>
+void gemm(cuda_stream exec, float alpha, matrix_view<A> a, matrix_view<B> b, float beta, matrix_view<C> c,
+          const linear_ending& epilogue = {}) {
+    compiled_product<cuda_stream, std::remove_const_t<A>, std::remove_const_t<B>, C>::multiply(
+        exec, alpha, a, b, beta, c, epilogue);
+}
+
+/// c[i] = epilogue(alpha * a[i] b[i] + beta * c[i]) for i in [0, count): see gemm above and gemm_batched in
+/// <mp/device/gpu/gemm.hpp>. One launch, except with operands of 16 and of 8 bits, which take one each.
+template <class A, class B, class C>
+void gemm_batched(cuda_stream exec, std::ptrdiff_t count, float alpha, matrix_batch<A> a, matrix_batch<B> b,
+                  float beta, matrix_batch<C> c, const linear_ending& epilogue = {}) {
+    compiled_product<cuda_stream, std::remove_const_t<A>, std::remove_const_t<B>, C>::multiply_batch(
+        exec, count, alpha, {a.first, a.stride}, {b.first, b.stride}, beta, c, epilogue);
+}
+
+}}  // namespace mp
