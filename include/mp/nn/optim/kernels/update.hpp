@@ -45,6 +45,7 @@ struct update_types {
     bool gradient_is_float;
     bool master_is_float;
     bool state_is_float;
+    bool is_half;  // weights and gradients are half, masters float
     // For weights of a reduced format without master copy, null for others:
     stochastic_rounding round_master;
     stochastic_rounding round_state;
@@ -84,22 +85,27 @@ struct update_rows {
     float* weights;
     const float* gradient;
     float* states[max_states];
+    // In a fused pass, in place of gradient:
+    const void* gradient_numbers;
+    void* copy;  // of the weights
 };
 
 /// Blocks of a chunk as floats: the arrays themselves where they are floats, else copies.
 class update_buffers {
 public:
     /// \param states  arrays of state to be read and written
-    MP_ALWAYS_INLINE update_buffers(instruction_set isa, const update_arrays& arrays,
-                                    std::size_t states) noexcept
+    /// \param fused   whether the pass over the rows reads the gradient and writes the copy of the weights itself
+    MP_ALWAYS_INLINE update_buffers(instruction_set isa, const update_arrays& arrays, std::size_t states,
+                                    bool fused = false) noexcept
         : isa_(isa),
           arrays_(arrays),
           states_(states),
+          fused_(fused),
           copies_weights_(!arrays.types->master_is_float),
-          copies_gradient_(!arrays.gradient_is_float),
+          copies_gradient_(!fused && !arrays.gradient_is_float),
           copies_states_(states != 0 && !arrays.types->state_is_float) {
-        const bool copies =
-            copies_weights_ || copies_gradient_ || copies_states_ || arrays.types->has_master_copy;
+        const bool copies = copies_weights_ || copies_gradient_ || copies_states_ ||
+                            (!fused && arrays.types->has_master_copy);
         block_ = copies || arrays.count == 0 ? update_block : arrays.count;
     }
 
@@ -119,7 +125,7 @@ private:
     const update_arrays& arrays_;
     std::size_t states_;
     std::size_t block_;
-    bool copies_weights_, copies_gradient_, copies_states_;
+    bool fused_, copies_weights_, copies_gradient_, copies_states_;
     alignas(64) float weights_[update_block];
     alignas(64) float gradient_[update_block];
     alignas(64) float state_[max_states][update_block];
@@ -212,6 +218,8 @@ inline constexpr update_types types_of_update = [] {
     types.gradient_is_float = std::is_same_v<Gradient, float>;
     types.master_is_float = std::is_same_v<Master, float>;
     types.state_is_float = std::is_same_v<State, float>;
+    types.is_half = std::is_same_v<Weight, basic_float<formats::binary16>> &&
+                    std::is_same_v<Gradient, Weight> && std::is_same_v<Master, float>;
     if constexpr (std::is_same_v<State, block_moment>) {
         types.load_moments = &load_moments;
         types.store_moments = &store_moments;
