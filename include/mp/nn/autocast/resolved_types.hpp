@@ -32,7 +32,7 @@ constexpr resolved_types resolve_types(op_category category, const number_facts&
                                        const number_facts& float32, const number_facts* requested,
                                        std::span<const number_facts* const> data) {
     constexpr std::size_t most = 16;
-    const number_facts* cast[most] = {};
+    const number_facts* cast[most];
     const auto widest_cast_to = [&](const number_facts* target) {
         for (std::size_t i = 0; i < data.size(); ++i) {
             cast[i] = data[i]->is_number && is_eligible(*data[i]) ? target : data[i];

@@ -129,6 +129,35 @@ inline std::shared_ptr<std::byte> allocate_kept_bytes(std::size_t bytes) {
     return {memory, reinterpret_cast<std::byte*>(memory.get())};
 }
 
+/// Whether an input is cast.
+inline bool casts_input(const cast_types& types, std::size_t index, const any_operand& input) {
+    if (types.target == nullptr || !is_eligible(*input.type)) return false;
+    return (types.quantisers != nullptr && types.quantisers[index] != nullptr) ||
+           (types.target->is_reduced && !is_same_type(*types.target, *input.type));
+}
+/// Whether a result is rounded on its way to the caller's type. The kernel rounds once when it writes, from float, so that
+/// casts to float need no copy.
+inline bool casts_output(const cast_types& types, const any_operand& output) {
+    const element_type* const type = types.output;
+    return type != nullptr && type->is_reduced && is_eligible(*output.type) &&
+           !is_same_type(*type, *output.type);
+}
+/// Whether the kernel receives something else in place of an argument.
+inline bool is_staged(const op_record& op, const cast_types& types, std::size_t index,
+                      const any_operand& argument) {
+    switch (argument.role) {
+        case operand_role::input:
+            return argument.type != nullptr && casts_input(types, index, argument);
+        case operand_role::output:
+        case operand_role::in_out:
+            return casts_output(types, argument);
+        case operand_role::sum:
+            return (op.sums >> index & 1) == 0;
+        default:
+            return false;
+    }
+}
+
 /// One argument of a call between the caller and the kernel.
 class staged_operand {
 public:
@@ -174,14 +203,11 @@ public:
 private:
     void begin_output(const cpu& exec, const cast_types& types, const region_observer* observer,
                       std::size_t index, const any_operand& argument, any_operand& passed) {
-        const element_type* const result = types.output;
-        // The kernel rounds once when it writes, from float, so that casts to float need no copy.
-        if (result == nullptr || !result->is_reduced || !is_eligible(*argument.type) ||
-            is_same_type(*result, *argument.type)) {
+        if (!casts_output(types, argument)) {
             if (argument.role == operand_role::in_out) report_read(observer, index, argument);
             return;
         }
-        take(exec, passed, *result);
+        take(exec, passed, *types.output);
         if (argument.role == operand_role::in_out) {
             watched(observer, index, autocast::cast_direction::input, checked_size(argument),
                     [&] { copy_elements(exec, argument, passed); });
@@ -198,12 +224,9 @@ private:
 
     void begin_input(const cpu& exec, const cast_types& types, const region_observer* observer,
                      std::size_t index, const any_operand& argument, any_operand& passed) {
+        if (!casts_input(types, index, argument)) return report_read(observer, index, argument);
         const quantiser* const by = types.quantisers == nullptr ? nullptr : types.quantisers[index];
         const element_type* const target = types.target;
-        if (target == nullptr || !is_eligible(*argument.type) ||
-            (by == nullptr && (!target->is_reduced || is_same_type(*target, *argument.type)))) {
-            return report_read(observer, index, argument);
-        }
         autocast::cast_cache* const cache =
             argument.version == nullptr || observer == nullptr ? nullptr : observer->cache();
         if (cache != nullptr) {
@@ -369,10 +392,17 @@ inline double run_op(const op_record& op, const cpu& exec, const any_operand* op
     // Gives back the memory of the casts and of the kernel.
     const workspace::frame frame(exec.workspace);
     const default_floating_point_modes modes;
-    staged_call call;
-    call.begin(op, exec, operands, count, types, observer);
-    const double result = op.functions().compute(exec, call.operands());
-    call.finish(exec, operands, observer);
+    bool stages = observer != nullptr;
+    for (std::size_t i = 0; !stages && i < count; ++i) stages = is_staged(op, types, i + 1, operands[i]);
+    double result;
+    if (stages) {
+        staged_call call;
+        call.begin(op, exec, operands, count, types, observer);
+        result = op.functions().compute(exec, call.operands());
+        call.finish(exec, operands, observer);
+    } else {
+        result = op.functions().compute(exec, operands);
+    }
     return op.result == nullptr ? 0.0 : finish_number(op, result, types.output, observer);
 }
 
@@ -420,8 +450,8 @@ MP_CORE_FUNCTION double run_with_types(const op_record& op, const cpu& exec, con
 MP_CORE_FUNCTION double run_in_region(const op_record& op, const cpu& exec, const any_operand* operands,
                                       std::size_t count) {
     const autocast_state* const state = autocast_thread.state;
-    region_decision decision;
-    if (state != nullptr) decision = decide_call(*state, device_kind::cpu, op.decided, operands);
+    const region_decision decision =
+        state == nullptr ? region_decision{} : decide_call(*state, device_kind::cpu, op.decided, operands);
     if (!decision.casts()) {
         const bool any_sum = std::any_of(operands, operands + count,
                                          [](const any_operand& it) { return it.role == operand_role::sum; });
@@ -455,12 +485,15 @@ MP_CORE_FUNCTION double run_in_region(const op_record& op, const cpu& exec, cons
     };
     const cast_types types{record_of_type(found.target), record_of_type(found.output),
                            quantises ? quantisers : nullptr};
-    const number_facts* computed[max_operands];
-    for (std::size_t i = 0; i < different; ++i) {
-        computed[i] = found.target->is_number && is_eligible(*data[i]) ? found.target : data[i];
+    std::string_view compute_name;
+    if (state->ledger != nullptr) {
+        const number_facts* computed[max_operands];
+        for (std::size_t i = 0; i < different; ++i) {
+            computed[i] = found.target->is_number && is_eligible(*data[i]) ? found.target : data[i];
+        }
+        const number_facts* const compute = widest_of({computed, different}, *op.types.float32);
+        compute_name = compute->is_number ? compute->name : std::string_view("none");
     }
-    const number_facts* const compute = widest_of({computed, different}, *op.types.float32);
-    const std::string_view compute_name = compute->is_number ? compute->name : std::string_view("none");
     op.functions().validate(exec, operands);
     double result;
     {
@@ -473,7 +506,10 @@ MP_CORE_FUNCTION double run_in_region(const op_record& op, const cpu& exec, cons
             observer.multiplied(op.functions().product(operands),
                                 quantises ? std::string_view("float8") : compute_name);
         }
-        result = run_op(op, exec, operands, count, types, &observer);
+        const bool observes = state->ledger != nullptr ||
+                              std::any_of(operands, operands + count,
+                                          [](const any_operand& it) { return it.version != nullptr; });
+        result = run_op(op, exec, operands, count, types, observes ? &observer : nullptr);
     }
     tell_written(operands, count);
     return result;
