@@ -157,7 +157,7 @@ if(SOURCES_TABLE)
     string(APPEND name_${row} ", -Og")
   endforeach()
   foreach(row IN ITEMS bench_compile_time_product_on_stream_cu bench_compile_time_product_on_stream_cu_compiled)
-    set(compiler_${row} "${NVCC}" -std=c++20 -O2 -arch=sm_90a "-I${INCLUDE}")
+    set(compiler_${row} "${NVCC}" -std=c++20 -O2 -gencode arch=compute_90a,code=sm_90a "-I${INCLUDE}")
     string(APPEND name_${row} ", nvcc for sm_90a")
   endforeach()
   # What all of these share, once.
