@@ -34,7 +34,6 @@
 #include <mp/nn/ops/rotary_embedding/gpu.hpp>
 #include <mp/nn/ops/softmax/gpu.hpp>
 #include <mp/nn/ops/softmax_cross_entropy/gpu.hpp>
-#include <mp/nn/optim/gpu/adamw.hpp>
 #include <mp/nn/optim/gpu/clip_gradients.hpp>
 #include <mp/nn/optim/gpu/device_optimizer.hpp>
 #include <mp/nn/optim/gpu/gradient_norm.hpp>
@@ -42,9 +41,9 @@
 #include <mp/nn/optim/gpu/loss_log.hpp>
 #include <mp/nn/optim/gpu/loss_scaler.hpp>
 #include <mp/nn/optim/gpu/optimizer.hpp>
+#include <mp/nn/optim/gpu/optimizer_step.hpp>
 #include <mp/nn/optim/gpu/parameter.hpp>
 #include <mp/nn/optim/gpu/replayed_step.hpp>
-#include <mp/nn/optim/gpu/sgd.hpp>
 #include <mp/nn/optim/gpu/step_inputs.hpp>
 #include <mp/nn/optim/gpu/training_iteration.hpp>
 #include <mp/nn/scaling/gpu/device_gradient_report.hpp>

@@ -6,9 +6,8 @@
 #include <device/gpu/values.hpp>
 #include <nn/optim/update_oracle.hpp>
 
-#include <mp/nn/optim/gpu/adamw.hpp>
 #include <mp/nn/optim/gpu/gradient_norm.hpp>
-#include <mp/nn/optim/gpu/sgd.hpp>
+#include <mp/nn/optim/gpu/optimizer_step.hpp>
 #include <mp/nn/scaling/gpu/unscale.hpp>
 #include <mp/optim.hpp>
 

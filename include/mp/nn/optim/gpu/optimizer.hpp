@@ -7,11 +7,10 @@
 #include <mp/device/gpu/device_value.hpp>
 #include <mp/error.hpp>
 #include <mp/executor.hpp>
-#include <mp/nn/optim/gpu/adamw.hpp>
 #include <mp/nn/optim/gpu/device_optimizer.hpp>
 #include <mp/nn/optim/gpu/gradient_norm.hpp>
 #include <mp/nn/optim/gpu/parameter.hpp>
-#include <mp/nn/optim/gpu/sgd.hpp>
+#include <mp/nn/optim/gpu/update_work.hpp>
 #include <mp/nn/scaling/gpu/device_loss_scale.hpp>
 #include <mp/nn/scaling/gpu/unscale.hpp>
 #include <mp/nn/scaling/gradient_writes.hpp>
