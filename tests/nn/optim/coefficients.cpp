@@ -34,7 +34,8 @@ TEST_CASE("the coefficients of Adam are those of its definition, rounded to floa
     int off_by_one = 0;
     for (std::uint64_t number = 1; number < 100'000; number += 1 + number / 50) {
         const auto t = static_cast<long double>(number);
-        const auto found = mp::detail::coefficients_of(options, 1e-3, number);
+        const auto found =
+            mp::detail::optimizer_traits<mp::adamw_options>::coefficients_of(options, 1e-3, number);
         const auto rate = static_cast<float>(1e-3L / (1.0L - std::pow(0.9L, t)));
         const auto inverse_bias = static_cast<float>(1.0L / std::sqrt(1.0L - std::pow(0.999L, t)));
         CHECK(found.rate == doctest::Approx(rate).epsilon(1e-7));

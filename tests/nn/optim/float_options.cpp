@@ -45,7 +45,7 @@ std::vector<double> fractions() {
 template <class Options>
 bool accepted(const Options& options) {
     try {
-        mp::detail::check_options("test", options);
+        mp::detail::optimizer_traits<Options>::check("test", options);
         return true;
     } catch (const mp::argument_error&) {
         return false;
@@ -100,7 +100,8 @@ TEST_CASE("whatever is accepted gives coefficients that are finite, and zero onl
         }
         ++taken;
         for (const std::uint64_t number : {1ULL, 2ULL, 1000000ULL}) {
-            const auto made = mp::detail::coefficients_of(options, options.learning_rate, number);
+            const auto made = mp::detail::optimizer_traits<mp::adamw_options>::coefficients_of(
+                options, options.learning_rate, number);
             bool right = finite(made.decay) && good(options.beta1, made.beta1) && made.beta1 < 1.0F &&
                          good(1.0, made.one_minus_beta1) && good(options.beta2, made.beta2) &&
                          made.beta2 < 1.0F && good(1.0, made.one_minus_beta2) &&
@@ -120,7 +121,8 @@ TEST_CASE("whatever is accepted gives coefficients that are finite, and zero onl
             return;
         }
         ++taken;
-        const auto made = mp::detail::coefficients_of(options, options.learning_rate, 2);
+        const auto made =
+            mp::detail::optimizer_traits<mp::sgd_options>::coefficients_of(options, options.learning_rate, 2);
         const bool right = good(options.learning_rate, made.rate) && good(options.momentum, made.momentum) &&
                            made.momentum < 1.0F && good(options.weight_decay, made.decay) &&
                            good(1.0 - options.dampening, made.gradient_scale);

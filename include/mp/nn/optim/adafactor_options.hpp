@@ -51,33 +51,22 @@ struct adafactor_options {
 
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
-/// Throws argument_error in the name of `function` unless all options are in range.
-inline void check_options(std::string_view function, const adafactor_options& options) {
-    require_non_negative(function, "learning_rate", options.learning_rate);
-    if (!(options.beta2_decay > 0.0 && options.beta2_decay <= 4.0)) {
-        throw_argument(function, "beta2_decay", options.beta2_decay, "must be in (0, 4]");
-    }
-    if (!(options.epsilon1 >= 0x1p-120 && options.epsilon1 <= 1.0)) {
-        throw_argument(function, "epsilon1", options.epsilon1, "must be at least 2^-120 and at most 1");
-    }
-    require_non_negative(function, "epsilon2", options.epsilon2);
-    if (!(options.epsilon2 > 0.0)) {
-        throw_argument(function, "epsilon2", options.epsilon2, "must be greater than 0");
-    }
-    require_non_negative(function, "clip_threshold", options.clip_threshold);
-    if (!(options.clip_threshold > 0.0)) {
-        throw_argument(function, "clip_threshold", options.clip_threshold, "must be greater than 0");
-    }
-    require_non_negative(function, "weight_decay", options.weight_decay);
-}
-
 template <>
 struct optimizer_traits<adafactor_options> {
     static constexpr std::string_view name = "mp::adafactor";
     static constexpr std::string_view step = "mp::adafactor::step";
     static std::size_t states(const adafactor_options& /*options*/) { return 0; }
     static void check(std::string_view function, const adafactor_options& options) {
-        check_options(function, options);
+        require_non_negative(function, "learning_rate", options.learning_rate);
+        if (!(options.beta2_decay > 0.0 && options.beta2_decay <= 4.0)) {
+            throw_argument(function, "beta2_decay", options.beta2_decay, "must be in (0, 4]");
+        }
+        if (!(options.epsilon1 >= 0x1p-120 && options.epsilon1 <= 1.0)) {
+            throw_argument(function, "epsilon1", options.epsilon1, "must be at least 2^-120 and at most 1");
+        }
+        require_positive(function, "epsilon2", options.epsilon2);
+        require_positive(function, "clip_threshold", options.clip_threshold);
+        require_non_negative(function, "weight_decay", options.weight_decay);
     }
     static double largest_rate_factor(const adafactor_options& /*options*/) { return 1.0; }
     /// Half of the range is for the roundings of means whose beta approaches 1.

@@ -55,66 +55,6 @@ struct adamw_options {
 
 namespace detail { inline namespace MP_ISA_NAMESPACE {
 
-/// The largest number that an update multiplies the learning rate by: the first one has the largest
-/// correction of the mean.
-[[nodiscard]] inline double largest_rate_factor(const adamw_options& options) noexcept {
-    return (std::max)({1.0, options.weight_decay, 1.0 / (1.0 - options.beta1)});
-}
-
-/// Throws argument_error in the name of `function` unless all options are in range.
-inline void check_options(std::string_view function, const adamw_options& options) {
-    require_non_negative(function, "learning_rate", options.learning_rate);
-    require_fraction(function, "beta1", options.beta1);
-    require_fraction(function, "beta2", options.beta2);
-    require_non_negative(function, "epsilon", options.epsilon);
-    require_non_negative(function, "weight_decay", options.weight_decay);
-    require_learning_rate(function, "learning_rate", options.learning_rate, largest_rate_factor(options));
-}
-
-/// What the mean of the gradients (state 0) or of their squares is too small by after so many updates.
-[[nodiscard]] MP_HOST_DEVICE inline double adamw_bias(const adamw_options& options, std::size_t state,
-                                                      std::uint64_t updates) noexcept {
-    return double_subtract(1.0, double_power(state == 0 ? options.beta1 : options.beta2, updates));
-}
-
-/// Coefficients for means that are kept divided by their bias 1 - beta^t, of those for means that are not. With
-/// m' = m / (1 - beta^t) the update m = beta m + (1 - beta) g is
-///
-///     m' = beta (1 - beta^(t-1)) / (1 - beta^t) m' + (1 - beta) / (1 - beta^t) g.
-///
-/// \param weights  of the gradient and of its square, 1 - beta in the formula
-[[nodiscard]] MP_HOST_DEVICE inline adamw_coefficients of_divided_means(adamw_coefficients c,
-                                                                        const adamw_options& options,
-                                                                        double learning_rate, double weight1,
-                                                                        double weight2,
-                                                                        std::uint64_t number) noexcept {
-    const auto kept = [&](double beta, std::size_t state) {
-        return static_cast<float>(double_divide(double_multiply(beta, adamw_bias(options, state, number - 1)),
-                                                adamw_bias(options, state, number)));
-    };
-    c.beta1 = kept(options.beta1, 0);
-    c.beta2 = kept(options.beta2, 1);
-    c.one_minus_beta1 = static_cast<float>(double_divide(weight1, adamw_bias(options, 0, number)));
-    c.one_minus_beta2 = static_cast<float>(double_divide(weight2, adamw_bias(options, 1, number)));
-    c.rate = static_cast<float>(learning_rate);
-    c.inverse_bias = 1.0F;
-    return c;
-}
-
-/// The coefficients of update `number`, from 1 on: the same bits on host and device.
-[[nodiscard]] MP_HOST_DEVICE inline adamw_coefficients coefficients_of(const adamw_options& options,
-                                                                       double learning_rate,
-                                                                       std::uint64_t number) noexcept {
-    return {options.coupled_decay ? 0.0F : static_cast<float>(learning_rate * options.weight_decay),
-            static_cast<float>(options.beta1), static_cast<float>(1.0 - options.beta1),
-            static_cast<float>(options.beta2), static_cast<float>(1.0 - options.beta2),
-            static_cast<float>(learning_rate / (1.0 - double_power(options.beta1, number))),
-            static_cast<float>(1.0 / double_sqrt(1.0 - double_power(options.beta2, number))),
-            // Not zero: squares of small gradients are, and so would be the divisor.
-            static_cast<float>(options.epsilon > 0.0 ? options.epsilon : 0x1p-64),
-            static_cast<float>(options.weight_decay), options.coupled_decay && options.weight_decay > 0.0};
-}
-
 template <>
 struct optimizer_traits<adamw_options> {
     using coefficients = adamw_coefficients;
@@ -124,10 +64,16 @@ struct optimizer_traits<adamw_options> {
     static std::size_t states(const adamw_options& /*options*/) { return 2; }
 
     static void check(std::string_view function, const adamw_options& options) {
-        check_options(function, options);
+        require_non_negative(function, "learning_rate", options.learning_rate);
+        require_fraction(function, "beta1", options.beta1);
+        require_fraction(function, "beta2", options.beta2);
+        require_non_negative(function, "epsilon", options.epsilon);
+        require_non_negative(function, "weight_decay", options.weight_decay);
+        require_learning_rate(function, "learning_rate", options.learning_rate, largest_rate_factor(options));
     }
+    /// The first update has the largest correction of the mean.
     static double largest_rate_factor(const adamw_options& options) {
-        return mp::detail::largest_rate_factor(options);
+        return (std::max)({1.0, options.weight_decay, 1.0 / (1.0 - options.beta1)});
     }
     static gradient_limits limits(const adamw_options& options, double largest_state,
                                   double /*largest_step*/) {
@@ -137,19 +83,50 @@ struct optimizer_traits<adamw_options> {
         const bool shared = options.coupled_decay && options.weight_decay > 0.0;
         return {.state = shared ? double_multiply(root, 0.5) : root};
     }
+    /// Has the same bits on host and device.
     MP_HOST_DEVICE static coefficients coefficients_of(const adamw_options& options, double learning_rate,
-                                                       std::uint64_t update) {
-        return mp::detail::coefficients_of(options, learning_rate, update);
+                                                       std::uint64_t update) noexcept {
+        return {options.coupled_decay ? 0.0F : static_cast<float>(learning_rate * options.weight_decay),
+                static_cast<float>(options.beta1), static_cast<float>(1.0 - options.beta1),
+                static_cast<float>(options.beta2), static_cast<float>(1.0 - options.beta2),
+                static_cast<float>(learning_rate / (1.0 - double_power(options.beta1, update))),
+                static_cast<float>(1.0 / double_sqrt(1.0 - double_power(options.beta2, update))),
+                // Not zero: squares of small gradients are, and so would be the divisor.
+                static_cast<float>(options.epsilon > 0.0 ? options.epsilon : 0x1p-64),
+                static_cast<float>(options.weight_decay),
+                options.coupled_decay && options.weight_decay > 0.0};
     }
     MP_HOST_DEVICE static double bias(const adamw_options& options, std::size_t state,
-                                      std::uint64_t updates) {
-        return adamw_bias(options, state, updates);
+                                      std::uint64_t updates) noexcept {
+        return double_subtract(1.0, double_power(state == 0 ? options.beta1 : options.beta2, updates));
     }
     MP_HOST_DEVICE static coefficients of_divided_means(const adamw_options& options, double learning_rate,
                                                         std::uint64_t update) {
-        return mp::detail::of_divided_means(coefficients_of(options, learning_rate, update), options,
-                                            learning_rate, double_subtract(1.0, options.beta1),
-                                            double_subtract(1.0, options.beta2), update);
+        return divided_means(coefficients_of(options, learning_rate, update), options, learning_rate,
+                             double_subtract(1.0, options.beta1), double_subtract(1.0, options.beta2),
+                             update);
+    }
+
+    /// Coefficients for means that are kept divided by their bias 1 - beta^t, of those for means that are not. With
+    /// m' = m / (1 - beta^t) the update m = beta m + (1 - beta) g is
+    ///
+    ///     m' = beta (1 - beta^(t-1)) / (1 - beta^t) m' + (1 - beta) / (1 - beta^t) g.
+    ///
+    /// \param weight1  of the gradient, weight2 of its square: 1 - beta in the formula
+    MP_HOST_DEVICE static coefficients divided_means(coefficients c, const adamw_options& options,
+                                                     double learning_rate, double weight1, double weight2,
+                                                     std::uint64_t update) noexcept {
+        const auto kept = [&](double beta, std::size_t state) {
+            return static_cast<float>(double_divide(double_multiply(beta, bias(options, state, update - 1)),
+                                                    bias(options, state, update)));
+        };
+        c.beta1 = kept(options.beta1, 0);
+        c.beta2 = kept(options.beta2, 1);
+        c.one_minus_beta1 = static_cast<float>(double_divide(weight1, bias(options, 0, update)));
+        c.one_minus_beta2 = static_cast<float>(double_divide(weight2, bias(options, 1, update)));
+        c.rate = static_cast<float>(learning_rate);
+        c.inverse_bias = 1.0F;
+        return c;
     }
 };
 

@@ -68,14 +68,13 @@ struct optimizer_traits<lamb_options> {
     static std::size_t states(const lamb_options& /*options*/) { return 2; }
 
     static void check(std::string_view function, const lamb_options& options) {
-        check_options(function, adamw_of(options));
+        adamw::check(function, adamw_of(options));
     }
     static double largest_rate_factor(const lamb_options& options) {
-        return mp::detail::largest_rate_factor(adamw_of(options));
+        return adamw::largest_rate_factor(adamw_of(options));
     }
     static gradient_limits limits(const lamb_options& options, double largest_state, double largest_step) {
-        gradient_limits result =
-            optimizer_traits<adamw_options>::limits(adamw_of(options), largest_state, largest_step);
+        gradient_limits result = adamw::limits(adamw_of(options), largest_state, largest_step);
         const double sum = largest_in_mean(largest_state, options.beta1, 1.0);
         if (!options.grad_averaging) result.state = (std::min)(result.state, sum);
         return result;
@@ -83,7 +82,7 @@ struct optimizer_traits<lamb_options> {
     MP_HOST_DEVICE static coefficients coefficients_of(const lamb_options& options, double learning_rate,
                                                        std::uint64_t update) {
         // At a learning rate of 1, what a weight loses in a step of AdamW is the update of LAMB.
-        coefficients c = {mp::detail::coefficients_of(adamw_of(options), 1.0, update),
+        coefficients c = {adamw::coefficients_of(adamw_of(options), 1.0, update),
                           static_cast<float>(learning_rate)};
         if (!options.grad_averaging) c.adamw.one_minus_beta1 = 1.0F;
         if (!options.bias_correction) c.adamw.rate = c.adamw.inverse_bias = 1.0F;
@@ -91,15 +90,15 @@ struct optimizer_traits<lamb_options> {
     }
     /// Without the correction a mean is what it is.
     MP_HOST_DEVICE static double bias(const lamb_options& options, std::size_t state, std::uint64_t updates) {
-        return options.bias_correction ? adamw_bias(adamw_of(options), state, updates) : 1.0;
+        return options.bias_correction ? adamw::bias(adamw_of(options), state, updates) : 1.0;
     }
     MP_HOST_DEVICE static coefficients of_divided_means(const lamb_options& options, double learning_rate,
                                                         std::uint64_t update) {
         coefficients c = coefficients_of(options, learning_rate, update);
         if (!options.bias_correction) return c;
         const double weight = options.grad_averaging ? double_subtract(1.0, options.beta1) : 1.0;
-        c.adamw = mp::detail::of_divided_means(c.adamw, adamw_of(options), 1.0, weight,
-                                               double_subtract(1.0, options.beta2), update);
+        c.adamw = adamw::divided_means(c.adamw, adamw_of(options), 1.0, weight,
+                                       double_subtract(1.0, options.beta2), update);
         return c;
     }
     MP_HOST_DEVICE static bool adapts(const lamb_options& options) {
@@ -115,6 +114,7 @@ struct optimizer_traits<lamb_options> {
     }
 
 private:
+    using adamw = optimizer_traits<adamw_options>;
     MP_HOST_DEVICE static adamw_options adamw_of(const lamb_options& options) {
         return {.learning_rate = options.learning_rate,
                 .beta1 = options.beta1,

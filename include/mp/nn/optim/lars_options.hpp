@@ -67,28 +67,22 @@ struct optimizer_traits<lars_options> {
     using coefficients = lars_coefficients;
     static constexpr std::string_view name = "mp::lars";
     static constexpr std::string_view step = "mp::lars::step";
-    static std::size_t states(const lars_options& options) {
-        return optimizer_traits<sgd_options>::states(sgd_of(options));
-    }
+    static std::size_t states(const lars_options& options) { return sgd::states(sgd_of(options)); }
     static void check(std::string_view function, const lars_options& options) {
-        check_options(function, sgd_of(options));
+        sgd::check(function, sgd_of(options));
         require_non_negative(function, "epsilon", options.epsilon);
-        require_non_negative(function, "trust_coefficient", options.trust_coefficient);
-        if (!(options.trust_coefficient > 0.0)) {
-            throw_argument(function, "trust_coefficient", options.trust_coefficient,
-                           "must be greater than 0");
-        }
+        require_positive(function, "trust_coefficient", options.trust_coefficient);
     }
     static double largest_rate_factor(const lars_options& /*options*/) { return 1.0; }
     /// A trust ratio bounds the step by the norm of the weights; half of the range is for the decay.
     static gradient_limits limits(const lars_options& options, double largest_state, double largest_step) {
         if (options.layer_adaptation) return {.state = double_multiply(largest_float_as_double, 0.5)};
-        return optimizer_traits<sgd_options>::limits(sgd_of(options), largest_state, largest_step);
+        return sgd::limits(sgd_of(options), largest_state, largest_step);
     }
 
     MP_HOST_DEVICE static coefficients coefficients_of(const lars_options& options, double learning_rate,
                                                        std::uint64_t update) {
-        return {mp::detail::coefficients_of(sgd_of(options), learning_rate, update), 1.0F};
+        return {sgd::coefficients_of(sgd_of(options), learning_rate, update), 1.0F};
     }
     MP_HOST_DEVICE static bool adapts(const lars_options& options) { return options.layer_adaptation; }
     MP_HOST_DEVICE static double trust_ratio(const lars_options& options, double learning_rate,
@@ -106,6 +100,7 @@ struct optimizer_traits<lars_options> {
     }
 
 private:
+    using sgd = optimizer_traits<sgd_options>;
     MP_HOST_DEVICE static sgd_options sgd_of(const lars_options& options) {
         return {.learning_rate = options.learning_rate,
                 .momentum = options.momentum,

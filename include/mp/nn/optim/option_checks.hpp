@@ -36,6 +36,12 @@ inline void require_non_negative(std::string_view function, std::string_view arg
     require_not_vanishing(function, argument, value);
 }
 
+/// Throws argument_error unless `value` is finite and positive, and as a float, too.
+inline void require_positive(std::string_view function, std::string_view argument, double value) {
+    require_non_negative(function, argument, value);
+    if (!(value > 0.0)) throw_argument(function, argument, value, "must be greater than 0");
+}
+
 /// Throws argument_error unless `value` is in [0, 1), as a momentum must be, and as a float, too.
 inline void require_fraction(std::string_view function, std::string_view argument, double value) {
     if (is_non_finite(value) || !(value >= 0.0 && value < 1.0)) {

@@ -53,42 +53,6 @@ struct sgd_options {
 
 namespace detail { inline namespace MP_ISA_NAMESPACE {
 
-/// The largest number that an update multiplies the learning rate by.
-[[nodiscard]] inline double largest_rate_factor(const sgd_options& /*options*/) noexcept {
-    return 1.0;
-}
-
-/// Throws argument_error in the name of `function` unless all options are in range.
-inline void check_options(std::string_view function, const sgd_options& options) {
-    require_non_negative(function, "learning_rate", options.learning_rate);
-    require_fraction(function, "momentum", options.momentum);
-    if (is_non_finite(options.dampening) || !(options.dampening >= 0.0 && options.dampening <= 1.0)) {
-        throw_argument(function, "dampening", options.dampening, "must be at least 0 and at most 1");
-    }
-    require_non_negative(function, "weight_decay", options.weight_decay);
-    if (options.nesterov && mp::detail::same_value(options.momentum, 0.0)) {
-        throw_argument(function, "momentum", options.momentum, "must not be 0 with nesterov");
-    }
-    if (options.nesterov && !mp::detail::same_value(options.dampening, 0.0)) {
-        throw_argument(function, "dampening", options.dampening, "must be 0 with nesterov");
-    }
-}
-
-/// The coefficients of update `number`, from 1 on.
-[[nodiscard]] MP_HOST_DEVICE inline sgd_coefficients coefficients_of(const sgd_options& options,
-                                                                     double learning_rate,
-                                                                     std::uint64_t number) noexcept {
-    // The buffer starts at zero, so taking the whole gradient at the first update sets it to that.
-    const double gradient_scale = number == 1 ? 1.0 : 1.0 - options.dampening;
-    return {static_cast<float>(learning_rate),
-            static_cast<float>(options.weight_decay),
-            static_cast<float>(options.momentum),
-            static_cast<float>(gradient_scale),
-            !mp::detail::same_value(options.weight_decay, 0.0),
-            !mp::detail::same_value(options.momentum, 0.0),
-            options.nesterov};
-}
-
 template <>
 struct optimizer_traits<sgd_options> {
     using coefficients = sgd_coefficients;
@@ -96,15 +60,24 @@ struct optimizer_traits<sgd_options> {
     static constexpr std::string_view step = "mp::sgd::step";
     static constexpr std::string_view gpu_step = "mp::sgd_step";
     static std::size_t states(const sgd_options& options) {
-        return mp::detail::same_value(options.momentum, 0.0) ? 0 : 1;
+        return same_value(options.momentum, 0.0) ? 0 : 1;
     }
 
     static void check(std::string_view function, const sgd_options& options) {
-        check_options(function, options);
+        require_non_negative(function, "learning_rate", options.learning_rate);
+        require_fraction(function, "momentum", options.momentum);
+        if (is_non_finite(options.dampening) || !(options.dampening >= 0.0 && options.dampening <= 1.0)) {
+            throw_argument(function, "dampening", options.dampening, "must be at least 0 and at most 1");
+        }
+        require_non_negative(function, "weight_decay", options.weight_decay);
+        if (options.nesterov && same_value(options.momentum, 0.0)) {
+            throw_argument(function, "momentum", options.momentum, "must not be 0 with nesterov");
+        }
+        if (options.nesterov && !same_value(options.dampening, 0.0)) {
+            throw_argument(function, "dampening", options.dampening, "must be 0 with nesterov");
+        }
     }
-    static double largest_rate_factor(const sgd_options& options) {
-        return mp::detail::largest_rate_factor(options);
-    }
+    static double largest_rate_factor(const sgd_options& /*options*/) { return 1.0; }
     /// One gradient moves a weight by learning_rate / (1 - momentum) of itself over all steps.
     static gradient_limits limits(const sgd_options& options, double largest_state, double largest_step) {
         gradient_limits result;
@@ -114,8 +87,16 @@ struct optimizer_traits<sgd_options> {
         return result;
     }
     MP_HOST_DEVICE static coefficients coefficients_of(const sgd_options& options, double learning_rate,
-                                                       std::uint64_t update) {
-        return mp::detail::coefficients_of(options, learning_rate, update);
+                                                       std::uint64_t update) noexcept {
+        // The buffer starts at zero, so taking the whole gradient at the first update sets it to that.
+        const double gradient_scale = update == 1 ? 1.0 : 1.0 - options.dampening;
+        return {static_cast<float>(learning_rate),
+                static_cast<float>(options.weight_decay),
+                static_cast<float>(options.momentum),
+                static_cast<float>(gradient_scale),
+                !same_value(options.weight_decay, 0.0),
+                !same_value(options.momentum, 0.0),
+                options.nesterov};
     }
 };
 
