@@ -55,13 +55,10 @@ struct conversion_arrays<From, To, stochastic_conversion> {
 };
 
 template <class From, class To, class Conversion>
-struct convert_work {
+struct convert_work : tensor_work {
     using arrays = conversion_arrays<From, To, Conversion>;
     static constexpr int count = chunk_count<From, To>;
     static constexpr int in_flight = Conversion::in_flight;
-    static constexpr bool interleaved = false;
-    static constexpr int resident_blocks = 1;
-    static constexpr std::uint32_t most_blocks = 1U << 30;
 
     Conversion conversion;
 
@@ -98,16 +95,13 @@ struct convert_work {
     MP_HOST_DEVICE thread_data begin(const Thread&) const {
         return {true, conversion};
     }
-    MP_ANY_EXECUTION_SPACE
-    template <class Thread>
-    MP_HOST_DEVICE void end(const Thread&, const thread_data&, unsigned long long) const {}
 };
 
 /// Runs a conversion over arrays: `describe(i, arrays, size)` sets the addresses and the size of number i.
 template <class From, class To, class Executor, class Conversion, class Describe>
 void run_conversion(std::string_view function, const Executor& exec, const Conversion& conversion,
                     std::size_t count, Describe describe) {
-    run_over_tensors(function, exec, convert_work<From, To, Conversion>{conversion}, count, describe);
+    run_over_tensors(function, exec, convert_work<From, To, Conversion>{{}, conversion}, count, describe);
 }
 
 /// Picks the conversion that knows most about a projection, and runs it.

@@ -46,6 +46,36 @@ static_assert(sizeof(std::size_t) == 8, "mp: tensors on GPUs need a host whose a
 /// Largest size of a tensor, so that its tiles can be counted; no device's memory holds it.
 inline constexpr std::size_t most_tensor_values = static_cast<std::size_t>(1ull << 40);
 
+/// Returns the last of `count` entries, at least one, whose first tile or block, the member First, is at most `number`.
+template <auto First, class Entry>
+[[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE const Entry& entry_at(const Entry* list, std::uint32_t count,
+                                                                    std::uint32_t number) {
+    std::uint32_t low = 0;
+    std::uint32_t high = count;
+    while (high - low > 1) {
+        const std::uint32_t middle = (low + high) / 2;
+        if (list[middle].*First <= number) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    return list[low];
+}
+
+/// Members of a Work with their usual values, to derive from.
+struct tensor_work {
+    static constexpr int in_flight = chunks_in_flight;
+    static constexpr bool interleaved = false;
+    static constexpr int resident_blocks = 1;
+    static constexpr std::uint32_t most_blocks = 1U << 30;
+
+    MP_ANY_EXECUTION_SPACE
+    template <class Thread, class Data>
+    MP_HOST_DEVICE void end(const Thread& /*thread*/, const Data& /*data*/,
+                            unsigned long long /*elements*/) const {}
+};
+
 /// The kernel of a Work, which is trivially copyable and says what to do:
 ///  - `arrays`: the addresses of one tensor; `split(arrays, size)`: how to go through it;
 ///  - `count`: elements of a chunk; `in_flight`: chunks that a thread loads before it looks at the first one;
@@ -83,7 +113,7 @@ struct tensor_list_kernel {
         if (data.active) {
             for (std::uint32_t i = static_cast<std::uint32_t>(thread.block()); i < tiles;
                  i += static_cast<std::uint32_t>(thread.blocks())) {
-                const entry& tensor = tensor_of(i);
+                const entry& tensor = entry_at<&entry::first_tile>(list, tensors, i);
                 const chunk_split split = tensor.template split<Work::count>();
                 const std::size_t first = std::size_t{i - tensor.first_tile} * tile;
                 visit<Work::count>(thread, data, tensor, split, first, split.chunks);
@@ -94,21 +124,6 @@ struct tensor_list_kernel {
     }
 
 private:
-    /// The last tensor that begins at a tile or before it.
-    [[nodiscard]] MP_HOST_DEVICE const entry& tensor_of(std::uint32_t number) const {
-        std::uint32_t low = 0;
-        std::uint32_t high = tensors;
-        while (high - low > 1) {
-            const std::uint32_t middle = (low + high) / 2;
-            if (list[middle].first_tile <= number) {
-                low = middle;
-            } else {
-                high = middle;
-            }
-        }
-        return list[low];
-    }
-
     /// A thread's chunks of `Width` elements of those from number `first` on, of which there are `end` in the
     /// tensor; with a width of 1 these are the elements outside of chunks.
     MP_ANY_EXECUTION_SPACE

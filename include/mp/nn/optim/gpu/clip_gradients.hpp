@@ -48,15 +48,11 @@ concept clipped_list = contiguous<List> && requires(const std::remove_cv_t<conti
 };
 
 template <class Value, class Skip>
-struct clip_work {
+struct clip_work : tensor_work {
     struct arrays {
         Value* values;
     };
     static constexpr int count = chunk_count<Value, Value>;
-    static constexpr int in_flight = chunks_in_flight;
-    static constexpr bool interleaved = false;
-    static constexpr int resident_blocks = 1;
-    static constexpr std::uint32_t most_blocks = 1U << 30;
 
     Skip skip;
     const float* clip_factor;
@@ -98,9 +94,6 @@ struct clip_work {
         const float factor = thread.load(clip_factor);
         return {!same_value(factor, 1.0F) && !skip(), factor};
     }
-    MP_ANY_EXECUTION_SPACE
-    template <class Thread>
-    MP_HOST_DEVICE void end(const Thread&, const thread_data&, unsigned long long) const {}
 };
 
 template <class Executor, class List, class Skip>
@@ -115,7 +108,7 @@ void run_clip(const Executor& exec, const List& gradients, const Skip& skip, con
         check_tensor_size(function, tensor_text("gradients", i, "size()"), values.size());
     }
     using work = clip_work<value, Skip>;
-    run_over_tensors(function, exec, work{skip, clip_factor}, list.size(),
+    run_over_tensors(function, exec, work{{}, skip, clip_factor}, list.size(),
                      [&](std::size_t i, typename work::arrays& arrays, std::size_t& size) {
                          const std::span<value> values = clipped_values(list[i]);
                          arrays = {values.data()};

@@ -107,7 +107,7 @@ private:
                                                      float inverse, float largest,
                                                      double (&lanes)[lanes_of_thread],
                                                      unscale_findings& found) const {
-        const entry& tensor = tensor_of(number);
+        const entry& tensor = entry_at<&entry::first_block>(list, tensors, number);
         const std::size_t begin = std::size_t{number - tensor.first_block} * parameter_layout::chunk;
         const std::size_t left = tensor.size - begin;
         const int count = left < parameter_layout::chunk ? static_cast<int>(left)
@@ -146,21 +146,6 @@ private:
                 }
             }
         }
-    }
-
-    /// The last tensor that begins at a block or before it.
-    [[nodiscard]] MP_HOST_DEVICE const entry& tensor_of(std::uint32_t number) const {
-        std::uint32_t low = 0;
-        std::uint32_t high = tensors;
-        while (high - low > 1) {
-            const std::uint32_t middle = (low + high) / 2;
-            if (list[middle].first_block <= number) {
-                low = middle;
-            } else {
-                high = middle;
-            }
-        }
-        return list[low];
     }
 };
 

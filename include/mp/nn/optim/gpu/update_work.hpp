@@ -43,7 +43,7 @@ template <weight_update How, class Value>
 }
 
 template <weight_update How, class Options, class Parameter>
-struct update_work {
+struct update_work : tensor_work {
     using weight_type = typename Parameter::weight_type;
     using gradient_type = typename Parameter::gradient_type;
     using master_type = typename Parameter::master_type;
@@ -71,7 +71,6 @@ struct update_work {
     static constexpr bool interleaved = stochastic;
     static constexpr int in_flight = stochastic ? 4 : 2;
     static constexpr int resident_blocks = random_arrays == 1 ? 2 : 1;
-    static constexpr std::uint32_t most_blocks = 1U << 30;
 
     const device_optimizer<Options>* optimizer;
     const float* inverse_scale;
@@ -245,9 +244,6 @@ struct update_work {
         result.multiply_by = uniform_value<coefficients>::load(thread, &optimizer->coefficients);
         return result;
     }
-    MP_ANY_EXECUTION_SPACE
-    template <class Thread>
-    MP_HOST_DEVICE void end(const Thread&, const thread_data&, unsigned long long) const {}
 };
 
 /// A launch for every table of parameters.
@@ -258,7 +254,7 @@ void update_parameters(const Executor& exec, std::span<const Parameter> list, co
     using work = update_work<How, Options, Parameter>;
     const std::size_t states = optimizer_traits<Options>::states(options);
     run_over_tensors(optimizer_traits<Options>::gpu_step, exec,
-                     work{optimizer, inverse_scale, clip_factor, options.seed, used}, list.size(),
+                     work{{}, optimizer, inverse_scale, clip_factor, options.seed, used}, list.size(),
                      [&](std::size_t i, typename work::arrays& arrays, std::size_t& size) {
                          const Parameter& it = list[i];
                          if constexpr (Parameter::has_master_copy) {

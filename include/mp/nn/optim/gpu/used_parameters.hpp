@@ -18,16 +18,12 @@ namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// used[i] = 1 where parameter i is known to be used, or an element of its gradient is not zero.
 template <class Gradient>
-struct find_used_work {
+struct find_used_work : tensor_work {
     struct arrays {
         const Gradient* gradient;
         bool known;
     };
     static constexpr int count = chunk_count<Gradient, Gradient>;
-    static constexpr int in_flight = chunks_in_flight;
-    static constexpr bool interleaved = false;
-    static constexpr int resident_blocks = 1;
-    static constexpr std::uint32_t most_blocks = 1U << 30;
 
     std::uint32_t* used;
 
@@ -70,9 +66,6 @@ struct find_used_work {
     MP_HOST_DEVICE thread_data begin(const Thread& /*thread*/) const {
         return {true, used, 0xffffffffU};
     }
-    MP_ANY_EXECUTION_SPACE
-    template <class Thread>
-    MP_HOST_DEVICE void end(const Thread&, const thread_data&, unsigned long long) const {}
 };
 
 /// Finds them for `count` parameters, into zeros; of those that are known one element is read.
@@ -81,7 +74,7 @@ void find_used(std::string_view function, const Executor& exec, std::uint32_t* u
                const GradientOf& gradient_of, const Known& known) {
     using gradient = std::remove_cvref_t<decltype(gradient_of(0)[0])>;
     using work = find_used_work<gradient>;
-    run_over_tensors(function, exec, work{used}, count,
+    run_over_tensors(function, exec, work{{}, used}, count,
                      [&](std::size_t i, typename work::arrays& arrays, std::size_t& size) {
                          arrays = {gradient_of(i).data(), known(i)};
                          size = gradient_of(i).size();

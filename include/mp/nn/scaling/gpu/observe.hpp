@@ -49,15 +49,12 @@ MP_HOST_DEVICE void add_to_report(const Thread& thread, device_gradient_report* 
 }
 
 template <class From, class To>
-struct observe_work {
+struct observe_work : tensor_work {
     struct arrays {
         const From* from;
         To* to;
     };
     static constexpr int count = chunk_count<From, To>;
-    static constexpr int in_flight = chunks_in_flight;
-    static constexpr bool interleaved = false;
-    static constexpr int resident_blocks = 1;
     /// Enough to fill a device, and few enough that their additions to one report do not queue.
     static constexpr std::uint32_t most_blocks = 2048;
 
@@ -161,7 +158,7 @@ void convert_and_observe(const Executor& exec, const Source& from, Target&& to, 
     detail::require_memory(function, "inverse_scale", inverse_scale, 1);
     detail::require_memory(function, "report", report, 1);
     using work = detail::observe_work<from_type, to_type>;
-    const work what{inverse_scale, report, detail::edge_bits(function, edge)};
+    const work what{{}, inverse_scale, report, detail::edge_bits(function, edge)};
     detail::run_over_tensors(function, exec, what, 1,
                              [&](std::size_t, typename work::arrays& arrays, std::size_t& size) {
                                  arrays = {source.data(), target.data()};
@@ -199,7 +196,7 @@ void convert_and_observe(const Executor& exec, const List& arrays, const float* 
     }
     using work =
         typename detail::observe_work_of<std::remove_cv_t<detail::contiguous_element<const List>>>::type;
-    const work what{inverse_scale, report, detail::edge_bits(function, edge)};
+    const work what{{}, inverse_scale, report, detail::edge_bits(function, edge)};
     detail::run_over_tensors(function, exec, what, list.size(),
                              [&](std::size_t i, typename work::arrays& pointers, std::size_t& size) {
                                  pointers = {list[i].from.data(), list[i].to.data()};

@@ -49,16 +49,12 @@ template <gradient_list List>
 using list_gradient = gradient_of_item<std::remove_cv_t<contiguous_element<List>>>;
 
 template <class Gradient>
-struct unscale_work {
+struct unscale_work : tensor_work {
     struct arrays {
         const Gradient* gradient;
         float* unscaled;
     };
     static constexpr int count = chunk_count<Gradient, float>;
-    static constexpr int in_flight = chunks_in_flight;
-    static constexpr bool interleaved = false;
-    static constexpr int resident_blocks = 1;
-    static constexpr std::uint32_t most_blocks = 1U << 30;
 
     const float* inverse_scale;
     device_gradient_report* report;
@@ -167,7 +163,7 @@ void unscale_and_check(const Executor& exec, const Gradients& gradients, Unscale
     detail::check_gradient_location(function, parameter, in.size());
     detail::check_tensor_size(function, "gradients.size()", in.size());
     using work = detail::unscale_work<gradient>;
-    detail::run_over_tensors(function, exec, work{inverse_scale, report, parameter}, 1,
+    detail::run_over_tensors(function, exec, work{{}, inverse_scale, report, parameter}, 1,
                              [&](std::size_t, typename work::arrays& arrays, std::size_t& size) {
                                  arrays = {in.data(), out.data()};
                                  size = in.size();
@@ -209,7 +205,7 @@ void unscale_and_check(const Executor& exec, const List& gradients, const float*
         static_cast<void>(detail::check_unscale_arrays(function, in, std::span<float>(list[i].unscaled)));
     }
     using work = detail::unscale_work<gradient>;
-    detail::run_over_tensors(function, exec, work{inverse_scale, report, first_parameter}, list.size(),
+    detail::run_over_tensors(function, exec, work{{}, inverse_scale, report, first_parameter}, list.size(),
                              [&](std::size_t i, typename work::arrays& arrays, std::size_t& size) {
                                  arrays = {list[i].gradient.data(), list[i].unscaled.data()};
                                  size = list[i].gradient.size();
@@ -246,7 +242,8 @@ void check_gradients(const Executor& exec, const List& gradients, const float* i
                                       std::span<const gradient>(list[i].gradient));
     }
     using work = detail::unscale_work<gradient>;
-    detail::run_over_tensors(function, exec, work{inverse_scale, report, first_parameter, limit}, list.size(),
+    detail::run_over_tensors(function, exec, work{{}, inverse_scale, report, first_parameter, limit},
+                             list.size(),
                              [&](std::size_t i, typename work::arrays& arrays, std::size_t& size) {
                                  arrays = {list[i].gradient.data(), nullptr};
                                  size = list[i].gradient.size();
