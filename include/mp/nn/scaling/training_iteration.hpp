@@ -32,6 +32,64 @@ concept clips_gradients_together = requires(Optimizer& optimizer) {
     optimizer.clip_gradient_value(1.0);
 };
 
+/// Base of the iterations of all scalers: the optimizers, and the watch over their gradients.
+template <class... Optimizers>
+class iteration_scope {
+    static_assert(sizeof...(Optimizers) != 0, "mp::training_iteration needs at least one optimizer");
+
+public:
+    iteration_scope(const iteration_scope&) = delete;
+    iteration_scope& operator=(const iteration_scope&) = delete;
+
+    /// For backward passes that write a gradient more than once on purpose, such as those that are run again.
+    void allow_overwriting() noexcept { allows_overwriting_ = true; }
+
+protected:
+    /// Calls open() before the watch begins, which another scope may have open.
+    template <class Open>
+    explicit iteration_scope(const Open& open, Optimizers&... optimizers)
+        : optimizers_(opened(open, optimizers...)) {}
+    ~iteration_scope() = default;
+
+    template <class Function>
+    void each(Function function) {
+        std::apply([&](auto&... optimizer) { (function(optimizer), ...); }, optimizers_);
+    }
+    void close() noexcept {
+        open_ = false;
+        watch_.stop();
+    }
+    void require_open(const char* function) const {
+        if (!open_) throw_joined<state_error>({function, ": this iteration is finished; start a new one"});
+    }
+    /// Throws state_error if a gradient was overwritten that must not be.
+    void check_writes(const char* function) const {
+        if (!allows_overwriting_) watch_.check(function);
+    }
+    void require_lasting_weights(const char* function) {
+        each([&](auto& optimizer) {
+            if constexpr (requires { optimizer.require_lasting_weights(function); }) {
+                optimizer.require_lasting_weights(function);
+            }
+        });
+    }
+
+    std::tuple<Optimizers&...> optimizers_;
+    gradient_watch<Optimizers...> watch_{optimizers_};
+    bool open_ = true;
+
+private:
+    template <class Open>
+    static std::tuple<Optimizers&...> opened(const Open& open, Optimizers&... optimizers) {
+        const std::tuple<Optimizers&...> all(optimizers...);
+        gradient_watch<Optimizers...>::require_distinct("mp::training_iteration", all);
+        open();
+        return all;
+    }
+
+    bool allows_overwriting_ = false;
+};
+
 }}  // namespace mp::detail
 
 namespace mp { inline namespace MP_ISA_NAMESPACE {
@@ -60,22 +118,18 @@ class training_iteration;
 ///
 /// Not synchronised, and for the thread that makes it; neither copied nor moved.
 template <scale_policy Policy, scalable_optimizer... Optimizers>
-class [[nodiscard]] training_iteration<loss_scaler<Policy>, Optimizers...> {
-    static_assert(sizeof...(Optimizers) != 0, "mp::training_iteration needs at least one optimizer");
+class [[nodiscard]] training_iteration<loss_scaler<Policy>, Optimizers...>
+    : public detail::iteration_scope<Optimizers...> {
+    using scope = detail::iteration_scope<Optimizers...>;
+    using scope::each;
 
 public:
     /// \throws state_error     another scope of this scaler is open, or optimizers have been unscaled or stepped
     ///                         outside of one since the last update
     /// \throws argument_error  two of the optimizers have a gradient in common
     [[nodiscard]] explicit training_iteration(loss_scaler<Policy>& scaler, Optimizers&... optimizers)
-        : scaler_(opened(scaler, optimizers...)), optimizers_(optimizers...) {}
-
-    training_iteration(const training_iteration&) = delete;
-    training_iteration& operator=(const training_iteration&) = delete;
-
-    ~training_iteration() {
-        if (open_) abandon();
-    }
+        : scope([&] { scaler.open_iteration(); }, optimizers...), scaler_(scaler) {}
+    ~training_iteration() { abandon(); }
 
     /// The loss times the scale, see loss_scaler::scale. For every micro batch, and for every loss.
     template <class Loss>
@@ -86,18 +140,15 @@ public:
     /// The scale of this iteration.
     [[nodiscard]] float current_scale() const noexcept { return scaler_.current_scale(); }
 
-    /// For backward passes that write a gradient more than once on purpose, such as those that are run again.
-    void allow_overwriting() noexcept { allows_overwriting_ = true; }
-
     /// Unscales the gradients of all optimizers; the second time it does nothing. No gradient may be added
     /// after that.
     ///
     /// \throws state_error  the iteration is finished, or a gradient was overwritten
     void unscale() {
         constexpr const char* function = "mp::training_iteration::unscale";
-        require_open(function);
+        scope::require_open(function);
         if (unscaled_) return;
-        if (!allows_overwriting_) watch_.check(function);
+        scope::check_writes(function);
         each([&](auto& optimizer) { scaler_.unscale(optimizer); });
         unscaled_ = true;
     }
@@ -179,17 +230,13 @@ public:
     ///                      the scope is closed, and scale and counters are as before
     result finish() {
         constexpr const char* function = "mp::training_iteration::finish";
-        require_open(function);
-        if (!allows_overwriting_ && !unscaled_) watch_.check(function);
-        each([&](auto& optimizer) {
-            if constexpr (requires { optimizer.require_lasting_weights(function); }) {
-                optimizer.require_lasting_weights(function);
-            }
-        });
+        scope::require_open(function);
+        if (!unscaled_) scope::check_writes(function);
+        scope::require_lasting_weights(function);
         result outcome;
         std::size_t i = 0;
         {
-            const typename detail::gradient_watch<Optimizers...>::steps steps(watch_);
+            const typename detail::gradient_watch<Optimizers...>::steps steps(scope::watch_);
             each([&](auto& optimizer) { outcome.steps[i++] = scaler_.step(optimizer); });
         }
         close();
@@ -206,25 +253,13 @@ public:
 
     /// Ends the scope as if nothing had happened.
     void abandon() {
-        if (!open_) return;
+        if (!scope::open_) return;
         close();
         scaler_.abandon_iteration();
         zero_gradients();
     }
 
 private:
-    /// Before watch_ begins, which another scope may have open.
-    static loss_scaler<Policy>& opened(loss_scaler<Policy>& scaler, Optimizers&... optimizers) {
-        detail::gradient_watch<Optimizers...>::require_distinct("mp::training_iteration",
-                                                                std::tuple<Optimizers&...>(optimizers...));
-        scaler.open_iteration();
-        return scaler;
-    }
-    template <class Function>
-    void each(Function function) {
-        std::apply([&](auto&... optimizer) { (function(optimizer), ...); }, optimizers_);
-    }
-
     void zero_gradients() {
         each([](auto& optimizer) {
             if constexpr (requires { optimizer.zero_gradients(); }) optimizer.zero_gradients();
@@ -232,22 +267,12 @@ private:
     }
 
     void close() noexcept {
-        open_ = false;
-        watch_.stop();
+        scope::close();
         scaler_.close_iteration();
     }
 
-    void require_open(const char* function) const {
-        if (!open_)
-            detail::throw_joined<state_error>({function, ": this iteration is finished; start a new one"});
-    }
-
     loss_scaler<Policy>& scaler_;
-    std::tuple<Optimizers&...> optimizers_;
-    detail::gradient_watch<Optimizers...> watch_{optimizers_};
-    bool open_ = true;
     bool unscaled_ = false;
-    bool allows_overwriting_ = false;
 };
 
 /// Finds the template arguments by those of the constructor.

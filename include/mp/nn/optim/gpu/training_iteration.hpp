@@ -28,24 +28,21 @@ namespace mp { inline namespace MP_ISA_NAMESPACE {
 /// A scope that is left without finish() changes neither weights nor scale. A gradient that two backward
 /// passes write is refused, as there.
 template <gpu_executor Executor, scale_policy Policy, std::size_t Events, class... Optimizers>
-class [[nodiscard]] training_iteration<gpu_loss_scaler<Executor, Policy, Events>, Optimizers...> {
+class [[nodiscard]] training_iteration<gpu_loss_scaler<Executor, Policy, Events>, Optimizers...>
+    : public detail::iteration_scope<Optimizers...> {
     using scaler_type = gpu_loss_scaler<Executor, Policy, Events>;
-    static_assert(sizeof...(Optimizers) != 0, "mp::training_iteration needs at least one optimizer");
+    using scope = detail::iteration_scope<Optimizers...>;
+    using scope::each;
 
 public:
     [[nodiscard]] explicit training_iteration(scaler_type& scaler, Optimizers&... optimizers)
-        : scaler_(checked(scaler, optimizers...)), optimizers_(optimizers...) {}
-    training_iteration(const training_iteration&) = delete;
-    training_iteration& operator=(const training_iteration&) = delete;
+        : scope([] {}, optimizers...), scaler_(scaler) {}
     ~training_iteration() {
         static_cast<void>(detail::exception_of([&] { abandon(); }));
     }
 
     /// The scale in device memory, for the kernel of the loss.
     [[nodiscard]] const device_loss_scale<Policy, Events>* scale() const { return scaler_.scale(); }
-
-    /// For backward passes that write a gradient more than once on purpose, such as those that are run again.
-    void allow_overwriting() noexcept { allows_overwriting_ = true; }
 
     /// Clips the gradients of each optimizer for itself in the step. Once, and before finish().
     ///
@@ -61,7 +58,7 @@ public:
     void clip_global_gradient_norm(double max_norm) {
         require_complete("mp::training_iteration::clip_global_gradient_norm");
         std::apply([&](auto&... optimizer) { scaler_.clip_global_gradient_norm(max_norm, optimizer...); },
-                   optimizers_);
+                   scope::optimizers_);
     }
 
     /// Looks at all gradients, steps every optimizer or none, and moves the scale.
@@ -69,56 +66,30 @@ public:
     /// \throws state_error  the iteration is finished, or a gradient was overwritten
     void finish() {
         require_complete("mp::training_iteration::finish");
-        each([](auto& optimizer) {
-            if constexpr (requires { optimizer.require_lasting_weights("mp::training_iteration::finish"); }) {
-                optimizer.require_lasting_weights("mp::training_iteration::finish");
-            }
-        });
+        scope::require_lasting_weights("mp::training_iteration::finish");
         each([&](auto& optimizer) { scaler_.check(optimizer); });
         {
-            const typename detail::gradient_watch<Optimizers...>::steps steps(watch_);
+            const typename detail::gradient_watch<Optimizers...>::steps steps(scope::watch_);
             each([&](auto& optimizer) { scaler_.step(optimizer); });
         }
         scaler_.update();
-        open_ = false;
-        watch_.stop();
+        scope::close();
     }
 
     /// Ends the scope as if nothing had happened.
     void abandon() {
-        if (!open_) return;
-        open_ = false;
-        watch_.stop();
-        std::apply([&](auto&... optimizer) { scaler_.abandon(optimizer...); }, optimizers_);
+        if (!scope::open_) return;
+        scope::close();
+        std::apply([&](auto&... optimizer) { scaler_.abandon(optimizer...); }, scope::optimizers_);
     }
 
 private:
-    /// Before watch_ begins, which another scope may have open.
-    static scaler_type& checked(scaler_type& scaler, Optimizers&... optimizers) {
-        detail::gradient_watch<Optimizers...>::require_distinct("mp::training_iteration",
-                                                                std::tuple<Optimizers&...>(optimizers...));
-        return scaler;
-    }
-    template <class Function>
-    void each(Function function) {
-        std::apply([&](auto&... optimizer) { (function(optimizer), ...); }, optimizers_);
-    }
-    void require_open(const char* function) const {
-        if (!open_) {
-            detail::throw_joined<state_error>({function, ": this iteration is finished; start a new one"});
-        }
-    }
-
     void require_complete(const char* function) const {
-        require_open(function);
-        if (!allows_overwriting_) watch_.check(function);
+        scope::require_open(function);
+        scope::check_writes(function);
     }
 
     scaler_type& scaler_;
-    std::tuple<Optimizers&...> optimizers_;
-    detail::gradient_watch<Optimizers...> watch_{optimizers_};
-    bool open_ = true;
-    bool allows_overwriting_ = false;
 };
 
 template <gpu_executor Executor, scale_policy Policy, std::size_t Events, class... Optimizers>
