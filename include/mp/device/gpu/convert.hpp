@@ -62,24 +62,14 @@ struct convert_work : tensor_work {
 
     Conversion conversion;
 
-    struct thread_data {
-        template <int Count>
-        using operands = chunk<From, Count>;
-
+    struct thread_data : loads_one_array<From> {
         bool active;
         Conversion conversion;
 
         MP_ANY_EXECUTION_SPACE
         template <int Count, class Thread>
-        MP_HOST_DEVICE MP_ALWAYS_INLINE operands<Count> load(const Thread& thread,
-                                                             const tensor_entry<arrays>& tensor,
-                                                             std::size_t index) const {
-            return thread.load(chunk_at<Count>(tensor.arrays.from + index));
-        }
-        MP_ANY_EXECUTION_SPACE
-        template <int Count, class Thread>
         MP_HOST_DEVICE MP_ALWAYS_INLINE void finish(const Thread& thread, const tensor_entry<arrays>& tensor,
-                                                    std::size_t index, const operands<Count>& from,
+                                                    std::size_t index, const chunk<From, Count>& from,
                                                     int) const {
             thread.store(chunk_at<Count>(tensor.arrays.to + index),
                          conversion.template convert<To, Count>(from, tensor.arrays.number_of(index)));
@@ -93,7 +83,7 @@ struct convert_work : tensor_work {
     MP_ANY_EXECUTION_SPACE
     template <class Thread>
     MP_HOST_DEVICE thread_data begin(const Thread&) const {
-        return {true, conversion};
+        return {{}, true, conversion};
     }
 };
 

@@ -76,6 +76,21 @@ struct tensor_work {
                             unsigned long long /*elements*/) const {}
 };
 
+/// Base of the Data of a Work that loads the elements of one array, `from`.
+template <class Value>
+struct loads_one_array {
+    template <int Count>
+    using operands = chunk<Value, Count>;
+
+    MP_ANY_EXECUTION_SPACE
+    template <int Count, class Thread, class Arrays>
+    MP_HOST_DEVICE MP_ALWAYS_INLINE chunk<Value, Count> load(const Thread& thread,
+                                                             const tensor_entry<Arrays>& tensor,
+                                                             std::size_t index) const {
+        return thread.load(chunk_at<Count>(tensor.arrays.from + index));
+    }
+};
+
 /// The kernel of a Work, which is trivially copyable and says what to do:
 ///  - `arrays`: the addresses of one tensor; `split(arrays, size)`: how to go through it;
 ///  - `count`: elements of a chunk; `in_flight`: chunks that a thread loads before it looks at the first one;

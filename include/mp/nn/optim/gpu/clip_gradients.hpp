@@ -50,49 +50,39 @@ concept clipped_list = contiguous<List> && requires(const std::remove_cv_t<conti
 template <class Value, class Skip>
 struct clip_work : tensor_work {
     struct arrays {
-        Value* values;
+        Value* from;
     };
     static constexpr int count = chunk_count<Value, Value>;
 
     Skip skip;
     const float* clip_factor;
 
-    struct thread_data {
-        template <int Count>
-        using operands = chunk<Value, Count>;
-
+    struct thread_data : loads_one_array<Value> {
         bool active;
         float factor;
 
         MP_ANY_EXECUTION_SPACE
         template <int Count, class Thread>
-        MP_HOST_DEVICE MP_ALWAYS_INLINE operands<Count> load(const Thread& thread,
-                                                             const tensor_entry<arrays>& tensor,
-                                                             std::size_t index) const {
-            return thread.load(chunk_at<Count>(tensor.arrays.values + index));
-        }
-        MP_ANY_EXECUTION_SPACE
-        template <int Count, class Thread>
         MP_HOST_DEVICE MP_ALWAYS_INLINE void finish(const Thread& thread, const tensor_entry<arrays>& tensor,
-                                                    std::size_t index, const operands<Count>& values,
+                                                    std::size_t index, const chunk<Value, Count>& values,
                                                     int) const {
             chunk<Value, Count> results;
             for (int i = 0; i < Count; ++i) {
                 results.values[i] = Value(float_multiply(static_cast<float>(values.values[i]), factor));
             }
-            thread.store(chunk_at<Count>(tensor.arrays.values + index), results);
+            thread.store(chunk_at<Count>(tensor.arrays.from + index), results);
         }
     };
 
     [[nodiscard]] static chunk_split split(const arrays& of, std::size_t size) {
-        return split_together<count>(size, of.values);
+        return split_together<count>(size, of.from);
     }
 
     MP_ANY_EXECUTION_SPACE
     template <class Thread>
     MP_HOST_DEVICE thread_data begin(const Thread& thread) const {
         const float factor = thread.load(clip_factor);
-        return {!same_value(factor, 1.0F) && !skip(), factor};
+        return {{}, !same_value(factor, 1.0F) && !skip(), factor};
     }
 };
 

@@ -20,33 +20,23 @@ namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 template <class Gradient>
 struct find_used_work : tensor_work {
     struct arrays {
-        const Gradient* gradient;
+        const Gradient* from;
         bool known;
     };
     static constexpr int count = chunk_count<Gradient, Gradient>;
 
     std::uint32_t* used;
 
-    struct thread_data {
-        template <int Count>
-        using operands = chunk<Gradient, Count>;
-
+    struct thread_data : loads_one_array<Gradient> {
         bool active;
         std::uint32_t* used;
         std::uint32_t reported;  // the last tensor that this thread has found to be used
 
         MP_ANY_EXECUTION_SPACE
         template <int Count, class Thread>
-        MP_HOST_DEVICE MP_ALWAYS_INLINE operands<Count> load(const Thread& thread,
-                                                             const tensor_entry<arrays>& tensor,
-                                                             std::size_t index) const {
-            return thread.load(chunk_at<Count>(tensor.arrays.gradient + index));
-        }
-        MP_ANY_EXECUTION_SPACE
-        template <int Count, class Thread>
         MP_HOST_DEVICE MP_ALWAYS_INLINE void finish(const Thread& thread, const tensor_entry<arrays>& tensor,
-                                                    std::size_t /*index*/, const operands<Count>& gradient,
-                                                    int) {
+                                                    std::size_t /*index*/,
+                                                    const chunk<Gradient, Count>& gradient, int) {
             bool found = tensor.arrays.known;
             // By bits: with -ftz=true comparisons take subnormal numbers for zero.
             for (int i = 0; i < Count; ++i) {
@@ -59,12 +49,12 @@ struct find_used_work : tensor_work {
     };
 
     [[nodiscard]] static chunk_split split(const arrays& of, std::size_t size) {
-        return split_together<count>(size, of.gradient);
+        return split_together<count>(size, of.from);
     }
     MP_ANY_EXECUTION_SPACE
     template <class Thread>
     MP_HOST_DEVICE thread_data begin(const Thread& /*thread*/) const {
-        return {true, used, 0xffffffffU};
+        return {{}, true, used, 0xffffffffU};
     }
 };
 

@@ -62,25 +62,15 @@ struct observe_work : tensor_work {
     device_gradient_report* report;
     std::uint32_t edge;
 
-    struct thread_data {
-        template <int Count>
-        using operands = chunk<From, Count>;
-
+    struct thread_data : loads_one_array<From> {
         bool active;
         std::uint32_t edge;
         measured_values seen;
 
         MP_ANY_EXECUTION_SPACE
         template <int Count, class Thread>
-        MP_HOST_DEVICE MP_ALWAYS_INLINE operands<Count> load(const Thread& thread,
-                                                             const tensor_entry<arrays>& tensor,
-                                                             std::size_t index) const {
-            return thread.load(chunk_at<Count>(tensor.arrays.from + index));
-        }
-        MP_ANY_EXECUTION_SPACE
-        template <int Count, class Thread>
         MP_HOST_DEVICE MP_ALWAYS_INLINE void finish(const Thread& thread, const tensor_entry<arrays>& tensor,
-                                                    std::size_t index, const operands<Count>& from, int) {
+                                                    std::size_t index, const chunk<From, Count>& from, int) {
             chunk<To, Count> result;
             for (int i = 0; i < Count; ++i) {
                 const float value = static_cast<float>(from.values[i]);
@@ -98,7 +88,7 @@ struct observe_work : tensor_work {
     MP_ANY_EXECUTION_SPACE
     template <class Thread>
     MP_HOST_DEVICE thread_data begin(const Thread&) const {
-        return {true, edge, {}};
+        return {{}, true, edge, {}};
     }
     MP_ANY_EXECUTION_SPACE
     template <class Thread>

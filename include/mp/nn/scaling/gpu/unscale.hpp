@@ -51,7 +51,7 @@ using list_gradient = gradient_of_item<std::remove_cv_t<contiguous_element<List>
 template <class Gradient>
 struct unscale_work : tensor_work {
     struct arrays {
-        const Gradient* gradient;
+        const Gradient* from;
         float* unscaled;
     };
     static constexpr int count = chunk_count<Gradient, float>;
@@ -61,10 +61,7 @@ struct unscale_work : tensor_work {
     unsigned long long first_parameter;
     device_gradient_limit limit = {};
 
-    struct thread_data {
-        template <int Count>
-        using operands = chunk<Gradient, Count>;
-
+    struct thread_data : loads_one_array<Gradient> {
         bool active;
         float inverse_scale;
         float largest;
@@ -73,15 +70,9 @@ struct unscale_work : tensor_work {
 
         MP_ANY_EXECUTION_SPACE
         template <int Count, class Thread>
-        MP_HOST_DEVICE MP_ALWAYS_INLINE operands<Count> load(const Thread& thread,
-                                                             const tensor_entry<arrays>& tensor,
-                                                             std::size_t index) const {
-            return thread.load(chunk_at<Count>(tensor.arrays.gradient + index));
-        }
-        MP_ANY_EXECUTION_SPACE
-        template <int Count, class Thread>
         MP_HOST_DEVICE MP_ALWAYS_INLINE void finish(const Thread& thread, const tensor_entry<arrays>& tensor,
-                                                    std::size_t index, const operands<Count>& gradient, int) {
+                                                    std::size_t index, const chunk<Gradient, Count>& gradient,
+                                                    int) {
             chunk<float, Count> result;
             for (int i = 0; i < Count; ++i) {
                 result.values[i] = unscaled_value(gradient.values[i], inverse_scale);
@@ -94,13 +85,14 @@ struct unscale_work : tensor_work {
     };
 
     [[nodiscard]] static chunk_split split(const arrays& of, std::size_t size) {
-        return split_together<count>(size, of.gradient, of.unscaled);
+        return split_together<count>(size, of.from, of.unscaled);
     }
 
     MP_ANY_EXECUTION_SPACE
     template <class Thread>
     MP_HOST_DEVICE thread_data begin(const Thread& thread) const {
-        return {true,
+        return {{},
+                true,
                 inverse_scale == nullptr ? 1.0F : thread.load(inverse_scale),
                 limit.largest(thread),
                 first_parameter,
