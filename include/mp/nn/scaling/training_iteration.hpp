@@ -32,6 +32,10 @@ concept clips_gradients_together = requires(Optimizer& optimizer) {
     optimizer.clip_gradient_value(1.0);
 };
 
+}}  // namespace mp::detail
+
+namespace mp { inline namespace MP_ISA_NAMESPACE {
+
 /// Base of the iterations of all scalers: the optimizers, and the watch over their gradients.
 template <class... Optimizers>
 class iteration_scope {
@@ -60,7 +64,8 @@ protected:
         watch_.stop();
     }
     void require_open(const char* function) const {
-        if (!open_) throw_joined<state_error>({function, ": this iteration is finished; start a new one"});
+        if (!open_)
+            detail::throw_joined<state_error>({function, ": this iteration is finished; start a new one"});
     }
     /// Throws state_error if a gradient was overwritten that must not be.
     void check_writes(const char* function) const {
@@ -75,24 +80,20 @@ protected:
     }
 
     std::tuple<Optimizers&...> optimizers_;
-    gradient_watch<Optimizers...> watch_{optimizers_};
+    detail::gradient_watch<Optimizers...> watch_{optimizers_};
     bool open_ = true;
 
 private:
     template <class Open>
     static std::tuple<Optimizers&...> opened(const Open& open, Optimizers&... optimizers) {
         const std::tuple<Optimizers&...> all(optimizers...);
-        gradient_watch<Optimizers...>::require_distinct("mp::training_iteration", all);
+        detail::gradient_watch<Optimizers...>::require_distinct("mp::training_iteration", all);
         open();
         return all;
     }
 
     bool allows_overwriting_ = false;
 };
-
-}}  // namespace mp::detail
-
-namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// An iteration of a scaler and its optimizers as a scope: of mp::loss_scaler below, of mp::gpu_loss_scaler
 /// in <mp/nn/optim/gpu/training_iteration.hpp>. The types follow from the arguments.
@@ -119,8 +120,8 @@ class training_iteration;
 /// Not synchronised, and for the thread that makes it; neither copied nor moved.
 template <scale_policy Policy, scalable_optimizer... Optimizers>
 class [[nodiscard]] training_iteration<loss_scaler<Policy>, Optimizers...>
-    : public detail::iteration_scope<Optimizers...> {
-    using scope = detail::iteration_scope<Optimizers...>;
+    : public iteration_scope<Optimizers...> {
+    using scope = iteration_scope<Optimizers...>;
     using scope::each;
 
 public:

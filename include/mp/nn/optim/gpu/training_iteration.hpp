@@ -29,9 +29,9 @@ namespace mp { inline namespace MP_ISA_NAMESPACE {
 /// passes write is refused, as there.
 template <gpu_executor Executor, scale_policy Policy, std::size_t Events, class... Optimizers>
 class [[nodiscard]] training_iteration<gpu_loss_scaler<Executor, Policy, Events>, Optimizers...>
-    : public detail::iteration_scope<Optimizers...> {
+    : public iteration_scope<Optimizers...> {
     using scaler_type = gpu_loss_scaler<Executor, Policy, Events>;
-    using scope = detail::iteration_scope<Optimizers...>;
+    using scope = iteration_scope<Optimizers...>;
     using scope::each;
 
 public:
