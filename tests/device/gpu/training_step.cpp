@@ -187,6 +187,46 @@ TEST_CASE("parameters are asked for where they are, and tensors go to the host a
     CHECK(moved.values()[0] == half(0));
 }
 
+TEST_CASE("groups and parameters that one optimizer cannot have are refused") {
+    std::vector<half> weights(3), gradient(3);
+    const std::vector<mp::parameter<half>> one{{"w", weights, gradient}};
+    const auto refusal = [&](const std::vector<mp::parameter<half>>& parameters,
+                             const std::vector<mp::adamw_options>& groups) {
+        return message_of([&] { mp::gpu_adamw<simulated, half>(simulated{}, parameters, groups); });
+    };
+    CHECK(refusal(one, {}) == "mp::gpu_grouped_optimizer: groups.size() is 0; it must be at least 1");
+    CHECK(refusal({}, {plain}) == "mp::gpu_grouped_optimizer: parameters.size() is 0; it must be at least 1");
+    CHECK(refusal(one, {{}, {.beta1 = 1.0}}) ==
+          "mp::make_device_optimizer: beta1 is 1; it must be at least 0 and less than 1");
+    CHECK(refusal(one, {{.seed = 1}, {.seed = 2}}) ==
+          "mp::gpu_grouped_optimizer: seed is 2; it must be that of all groups, which is 1");
+    CHECK(
+        refusal(one, {{}, {.low_precision_update = mp::weight_update::kahan}}) ==
+        "mp::gpu_grouped_optimizer: low_precision_update is 'kahan'; it must be that of all groups, which is "
+        "nearest");
+    CHECK(
+        refusal({{.name = "w", .weights = weights, .gradient = gradient, .share_of = 6}}, {plain}) ==
+        "mp::gpu_grouped_optimizer: parameters[0] ('w').share_of is 6; it must be 0: there are no shares of "
+        "ranks on GPUs");
+}
+
+TEST_CASE("frozen and empty parameters are in the CPU's checkpoint, and loading counts as a write of all") {
+    const test_folder folder;
+    std::vector<half> weights(70, half(0.5F)), gradient(70), frozen(5, half(2.0F));
+    const std::vector<mp::parameter<half>> parameters{{"w", weights, gradient}, {"frozen", frozen}, {"none"}};
+    mp::adamw<half> host(parameters, plain);
+    mp::gpu_adamw<simulated, half> device(simulated{}, parameters, plain);
+    const auto on_host = [&](auto& visit) { visit("it", host); };
+    const auto on_device = [&](auto& visit) { visit("it", device); };
+    CHECK(gpu_test::training_step::file_of(folder.file("host"), on_host) ==
+          gpu_test::training_step::file_of(folder.file("device"), on_device));
+    frozen[1] = half(3.0F);
+    const std::uint64_t count = parameters[1].version.count();
+    mp::load_checkpoint(folder.file("host"), on_device);
+    CHECK(frozen[1] == half(2.0F));
+    CHECK(parameters[1].version.count() == count + 1);
+}
+
 TEST_CASE("a store in device memory writes weights with their shapes") {
     const test_folder folder;
     const simulated exec;

@@ -7,6 +7,7 @@
 #include <mp/error.hpp>
 #include <mp/executor.hpp>
 #include <mp/nn/optim/optimizer_base.hpp>
+#include <mp/nn/optim/optimizer_record.hpp>
 #include <mp/nn/optim/optimizer_traits.hpp>
 #include <mp/nn/scaling/scaled_gradient.hpp>
 
@@ -69,8 +70,9 @@ public:
     ///                         its weights'; arrays overlap
     template <std::same_as<std::vector<Options>> Groups>
     grouped_optimizer(cpu exec, std::vector<parameter_type> parameters, Groups groups)
-        : base(traits::name, exec, std::move(parameters), rates_of(groups), states_of(groups),
-               update_of(checked(groups)), seed_of(checked(groups))),
+        : base(traits::name, exec, std::move(parameters), detail::rates_of(groups), detail::states_of(groups),
+               detail::update_of(detail::check_groups(traits::name, traits::name, groups)),
+               detail::seed_of(detail::check_groups(traits::name, traits::name, groups))),
           options_(std::move(groups)) {
         for (std::size_t i = 0; i < options_.size(); ++i) {
             set_limits(i);
@@ -133,7 +135,7 @@ public:
     void set_options(const Options& options, std::size_t group = 0) {
         base::require_group(traits::name, group);
         traits::check(traits::name, options);
-        require_same_kind(options);
+        detail::require_same_kind(traits::name, options_[0], options);
         if constexpr (requires { options.momentum; }) {
             if (traits::states(options) > base::state_count()) {
                 detail::throw_argument(traits::name, "momentum", options.momentum,
@@ -231,56 +233,26 @@ protected:
     grouped_optimizer& operator=(grouped_optimizer&&) noexcept = default;
     ~grouped_optimizer() = default;
 
+    /// Sets the coefficients of each parameter for its next update, where default modes are set.
+    template <class Coefficients>
+    void set_coefficients(std::span<Coefficients> of_group, std::span<Coefficients> of_parameter) const {
+        const std::vector<std::uint64_t>& updates = base::updates_;
+        if (updates.empty()) return;  // of an optimizer that was moved from
+        const auto made = [this](std::uint64_t number, std::size_t group) {
+            return detail::coefficients_for<State>(options_[group], base::rates_[group], number);
+        };
+        // Powers take long for small parameters, and nearly always all have had as many updates.
+        const std::uint64_t usual_number = *std::max_element(updates.begin(), updates.end()) + 1;
+        for (std::size_t group = 0; group < of_group.size(); ++group)
+            of_group[group] = made(usual_number, group);
+        for (std::size_t i = 0; i < updates.size(); ++i) {
+            const std::uint64_t number = updates[i] + 1;
+            const std::size_t group = base::arrays_[i].group;
+            of_parameter[i] = number == usual_number ? of_group[group] : made(number, group);
+        }
+    }
+
 private:
-    /// The options of the first group, when all are checked.
-    static const Options& checked(const std::vector<Options>& groups) {
-        if (groups.empty())
-            detail::throw_argument(traits::name, "groups.size()", groups.size(), "must be at least 1");
-        for (const Options& options : groups) {
-            traits::check(traits::name, options);
-            require_same_kind(groups[0], options);
-        }
-        return groups[0];
-    }
-    static void require_same_kind(const Options& first, const Options& options) {
-        if constexpr (has_low_precision_update) {
-            if (options.low_precision_update != first.low_precision_update) {
-                detail::throw_argument(traits::name, "low_precision_update",
-                                       name_of(options.low_precision_update),
-                                       "must be that of all groups, which is " +
-                                           std::string(name_of(first.low_precision_update)));
-            }
-            if (options.seed != first.seed) {
-                detail::throw_argument(
-                    traits::name, "seed", options.seed,
-                    "must be that of all groups, which is " + detail::error_text(first.seed));
-            }
-        }
-    }
-    void require_same_kind(const Options& options) const { require_same_kind(options_[0], options); }
-
-    static constexpr bool has_low_precision_update =
-        requires(const Options& options) { options.low_precision_update; };
-    static weight_update update_of(const Options& options) {
-        if constexpr (has_low_precision_update) return options.low_precision_update;
-        return weight_update::nearest;
-    }
-    static std::uint64_t seed_of(const Options& options) {
-        if constexpr (has_low_precision_update) return options.seed;
-        return 0;
-    }
-
-    static std::vector<double> rates_of(const std::vector<Options>& groups) {
-        std::vector<double> rates;
-        for (const Options& options : groups) rates.push_back(options.learning_rate);
-        return rates;
-    }
-    static std::size_t states_of(const std::vector<Options>& groups) {
-        std::size_t most = 0;
-        for (const Options& options : groups) most = (std::max)(most, traits::states(options));
-        return most;
-    }
-
     /// Limits of the learning rate and of gradients in a group, by its options.
     void set_limits(std::size_t group) {
         base::limit_learning_rate(traits::largest_rate_factor(options_[group]), group);

@@ -9,7 +9,6 @@
 #include <mp/numbers/simd/floating_point_modes.hpp>
 
 #include <cstddef>
-#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -48,11 +47,7 @@ public:
 private:
     void update(float inverse_scale) {
         const detail::default_floating_point_modes modes;
-        base::set_coefficients(std::span(of_group_), std::span(of_parameter_),
-                               [this](std::uint64_t number, std::size_t group) {
-                                   return detail::coefficients_for<State>(base::options(group),
-                                                                          base::learning_rate(group), number);
-                               });
+        base::set_coefficients(std::span(of_group_), std::span(of_parameter_));
         for (std::size_t i = 0; i < norms_.size(); ++i) {
             norms_[i] = {.wanted = traits::adapts(base::options(base::parameters()[i].group))};
         }

@@ -8,7 +8,6 @@
 #include <mp/numbers/simd/floating_point_modes.hpp>
 
 #include <cstddef>
-#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -30,11 +29,7 @@ public:
 private:
     void update(float inverse_scale) {
         const detail::default_floating_point_modes modes;
-        base::set_coefficients(std::span(of_group_), std::span(of_parameter_),
-                               [this](std::uint64_t number, std::size_t group) {
-                                   return detail::coefficients_for<State>(base::options(group),
-                                                                          base::learning_rate(group), number);
-                               });
+        base::set_coefficients(std::span(of_group_), std::span(of_parameter_));
         base::apply_kernel(inverse_scale, std::span<const coefficients>(of_parameter_));
     }
 

@@ -11,13 +11,11 @@
 #include <mp/nn/optim/weight_update.hpp>
 #include <mp/numbers/simd/floating_point_modes.hpp>
 
-#include <algorithm>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <type_traits>
-#include <vector>
 
 namespace mp { inline namespace MP_ISA_NAMESPACE {
 
@@ -93,23 +91,6 @@ protected:
                 }
             });
         finish_step();
-    }
-
-    /// Sets the coefficients of each parameter to coefficients_of(update, group), where default modes are set.
-    template <class Coefficients, class CoefficientsOf>
-    void set_coefficients(std::span<Coefficients> of_group, std::span<Coefficients> of_parameter,
-                          const CoefficientsOf& coefficients_of) const {
-        if (memory::arrays_.empty()) return;  // of an optimizer that was moved from
-        // Powers take long for small parameters, and nearly always all have had as many updates.
-        const std::vector<std::uint64_t>& updates = memory::updates_;
-        const std::uint64_t usual_number = *std::max_element(updates.begin(), updates.end()) + 1;
-        for (std::size_t group = 0; group < of_group.size(); ++group)
-            of_group[group] = coefficients_of(usual_number, group);
-        for (std::size_t i = 0; i < updates.size(); ++i) {
-            const std::uint64_t number = updates[i] + 1;
-            const std::size_t group = memory::arrays_[i].group;
-            of_parameter[i] = number == usual_number ? of_group[group] : coefficients_of(number, group);
-        }
     }
 
     /// One pass over whole parameters that have a gradient, for updates that look at more than one element.

@@ -3,15 +3,14 @@
 /// The memory of all optimizers, whatever their types: parameters, master weights, state, and unscaled gradients.
 #pragma once
 
-#include <mp/base/buffer_version.hpp>
 #include <mp/base/instruction_set.hpp>
 #include <mp/config.hpp>
 #include <mp/error.hpp>
 #include <mp/executor.hpp>
 #include <mp/nn/optim/gradient_limits.hpp>
 #include <mp/nn/optim/kernels/update.hpp>
+#include <mp/nn/optim/optimizer_record.hpp>
 #include <mp/nn/optim/parameter.hpp>
-#include <mp/nn/optim/parameter_layout.hpp>
 #include <mp/nn/optim/weight_update.hpp>
 #include <mp/nn/scaling/gradient_writes.hpp>
 #include <mp/nn/scaling/kernels/unscale.hpp>
@@ -38,17 +37,8 @@ namespace mp { inline namespace MP_CORE_NAMESPACE {
 
 /// The parameters and the state of an optimizer, in the functions that do not depend on their types. See
 /// optimizer_memory, which has the types, and optimizer_base.
-class optimizer_state {
+class optimizer_state : public optimizer_record {
 public:
-    optimizer_state(const optimizer_state&) = delete;
-    optimizer_state& operator=(const optimizer_state&) = delete;
-
-    /// The name of a parameter, maybe empty. Valid as long as the optimizer.
-    [[nodiscard]] std::string_view parameter_name(std::size_t index) const;
-
-    /// Groups of parameters, each with its learning rate.
-    [[nodiscard]] MP_ALWAYS_INLINE std::size_t group_count() const noexcept { return rates_.size(); }
-
     /// The present learning rate of a group. Throws argument_error if there is no such group.
     [[nodiscard]] double learning_rate(std::size_t group = 0) const;
 
@@ -75,9 +65,6 @@ public:
     /// State such as momentum stays. Steps, checkpoints and what reads masters call it, so that reading them is
     /// not for several threads until one has called it; without a write it costs one comparison a parameter.
     void follow_weights() const;
-
-    /// Throws state_error unless the weights are those of the run, see buffer_version::is_temporary().
-    void require_lasting_weights(std::string_view function) const;
 
     /// Whether no weights have been written by anything else since follow_weights().
     [[nodiscard]] bool masters_are_current() const noexcept;
@@ -114,13 +101,6 @@ public:
     /// state, and the unscaled gradients once they have been used.
     [[nodiscard]] double bytes_per_parameter() const noexcept;
 
-    /// Whether a parameter takes part in the steps of an mp::training_iteration that has not used it: whose gradient no
-    /// op has written or added to, and is zero. By default it does not: weights, masters, state and counts stay as
-    /// they are, as in PyTorch where the gradient is None. True treats such a gradient as zeros, by which momentum
-    /// and decay go on. Steps outside of iterations take every gradient as it is.
-    MP_ALWAYS_INLINE void set_steps_unused_parameters(bool steps) noexcept { steps_unused_ = steps; }
-    [[nodiscard]] MP_ALWAYS_INLINE bool steps_unused_parameters() const noexcept { return steps_unused_; }
-
     /// Whether a parameter takes part in a step now: it has a gradient, here or on other ranks, and is used.
     [[nodiscard]] MP_ALWAYS_INLINE bool is_used(std::size_t index) const noexcept {
         return is_used(index, writes_);
@@ -132,9 +112,6 @@ public:
     /// Whether set_used() was called for the next step.
     [[nodiscard]] MP_ALWAYS_INLINE bool used_is_agreed() const noexcept { return !agreed_.empty(); }
 
-    /// For training_iteration, which finds gradients that were overwritten or not used.
-    [[nodiscard]] MP_ALWAYS_INLINE detail::gradient_writes& gradient_writes() noexcept { return writes_; }
-
 protected:
     /// Takes over the parameters and initialises the master copy from the weights.
     ///
@@ -144,8 +121,8 @@ protected:
     /// \param how     what becomes of small updates; nearest unless Weight is a reduced format without master
     ///                copy
     /// \param seed    of the random bits of weight_update::stochastic
-    optimizer_state(std::string_view name, const cpu& exec, const detail::update_types& types,
-                    const detail::gradient_type& gradient, std::vector<detail::untyped_parameter> parameters,
+    optimizer_state(std::vector<detail::untyped_parameter> parameters, std::string_view name, const cpu& exec,
+                    const detail::update_types& types, const detail::gradient_type& gradient,
                     const std::vector<double>& rates, std::size_t states, weight_update how,
                     std::uint64_t seed);
     optimizer_state(optimizer_state&&) noexcept;
@@ -171,10 +148,6 @@ protected:
 
     /// follow_weights() for one parameter.
     void follow_weights_of(std::size_t index) const;
-
-    void require_group(std::string_view function, std::size_t group) const;
-    /// The parameter, or argument_error in the name of `function`.
-    const detail::untyped_parameter& at(std::string_view function, std::size_t index) const;
 
     /// Elements first to last - 1 of a parameter, with the gradient that an update uses: the unscaled one if it is
     /// there, else its own times `inverse_scale`.
@@ -202,35 +175,24 @@ protected:
     const detail::gradient_type* gradient_type_;
     cpu exec_;
     instruction_set isa_ = instruction_set::portable;
-    std::vector<detail::untyped_parameter> arrays_;
-    detail::parameter_layout layout_;  // of the parameters in the arrays below
-    detail::gradient_writes writes_;
     // Mutable, since reading masters brings them up to date.
-    mutable std::vector<detail::followed_version> followed_;  // of the weights of masters and compensations
-    mutable std::vector<std::byte> masters_;                  // empty without a master copy
+    mutable std::vector<std::byte> masters_;       // empty without a master copy
     mutable std::vector<std::byte> compensation_;  // empty except for weight_update::kahan and split
     std::vector<std::vector<std::byte>> states_;
     std::vector<std::vector<float>> scales_;  // of the blocks of states that are block_moment
     std::vector<std::size_t> first_block_;    // of each parameter in them
     std::vector<float> unscaled_memory_;      // empty for float gradients, and until they are first read
     std::vector<std::span<float>> unscaled_spans_;
-    std::vector<double> square_sums_;     // of the blocks of the unscaled gradients
-    std::vector<std::uint64_t> updates_;  // of each parameter
-    std::uint64_t steps_ = 0;
-    std::vector<double> rates_;            // of each group
-    std::vector<double> largest_factors_;  // that an update multiplies the rate of a group by
-    weight_update how_;
-    std::uint64_t seed_;
+    std::vector<double> square_sums_;       // of the blocks of the unscaled gradients
+    std::vector<double> largest_factors_;   // that an update multiplies the rate of a group by
     std::vector<std::uint8_t> takes_part_;  // in this step, by parameter
     std::vector<std::uint64_t> agreed_;     // by all ranks; empty where it is not
-    bool steps_unused_ = false;
-    bool unscaled_ = false;            // the gradients count as unscaled,
-    bool has_copy_ = false;            // and are in unscaled_spans_,
-    detail::pending_factors pending_;  // or are the parameters' own times these
+    bool unscaled_ = false;                 // the gradients count as unscaled,
+    bool has_copy_ = false;                 // and are in unscaled_spans_,
+    detail::pending_factors pending_;       // or are the parameters' own times these
 
 private:
     void take_weights(std::size_t index, bool all) const;
-    void check_learning_rate(double rate, std::size_t group) const;
     void require_room(std::string_view function, std::size_t index, std::size_t first,
                       std::span<float> to) const;
     [[nodiscard]] std::size_t state_size() const noexcept;

@@ -11,7 +11,10 @@
 #include <mp/nn/optim/kernels/update_functions.hpp>
 #include <mp/nn/optim/optimizer_state.hpp>
 #include <mp/nn/optim/option_checks.hpp>
-#include <mp/nn/optim/written_weights.hpp>
+#include <mp/nn/optim/split_master.hpp>
+#include <mp/nn/optim/weight_update.hpp>
+#include <mp/numbers/format/float_arithmetic.hpp>
+#include <mp/numbers/simd/floating_point_modes.hpp>
 #include <mp/numbers/simd/processor.hpp>
 
 #include <algorithm>
@@ -21,12 +24,51 @@
 #include <utility>
 
 #if MP_CORE_BODIES
-namespace mp::detail { inline namespace MP_CORE_NAMESPACE {
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
+
+/// Sets masters to the weights, or compensations and lower halves of split masters to zero: all, or those that do not
+/// belong to the weights. With kahan and split, `kept` are compensations and halves.
+inline void masters_of_weights(instruction_set isa, const row_type& weight_type, const void* weights,
+                               const row_type& kept_type, void* kept, std::size_t count, weight_update how,
+                               bool all) {
+    const default_floating_point_modes modes;
+    if (how == weight_update::split && !all) {
+        const auto* const high = static_cast<const std::uint16_t*>(weights);
+        auto* const low = static_cast<std::uint16_t*>(kept);
+        for (std::size_t i = 0; i < count; ++i) low[i] = low_half_beside(high[i], low[i]);
+        return;
+    }
+    alignas(64) float values[update_block];
+    alignas(64) float sums[update_block];
+    alignas(64) std::byte rounded[update_block * sizeof(float)];
+    alignas(64) std::byte fresh[update_block * sizeof(float)] = {};
+    const std::size_t size = weight_type.size, kept_size = kept_type.size;
+    for (std::size_t first = 0; first < count; first += update_block) {
+        const std::size_t length = (std::min)(update_block, count - first);
+        const std::byte* const weight = static_cast<const std::byte*>(weights) + first * size;
+        std::byte* const to = static_cast<std::byte*>(kept) + first * kept_size;
+        weight_type.widen(isa, weight, values, length);
+        kept_type.widen(isa, to, sums, length);
+        if (keeps_compensation(how)) {
+            // A compensation is at most half the spacing there, so that the sum with half of it rounds to the weight.
+            for (std::size_t i = 0; i < length; ++i) {
+                sums[i] = float_add(values[i], float_multiply(sums[i], 0.5F));
+            }
+        } else {
+            kept_type.narrow(isa, values, fresh, length);
+        }
+        weight_type.narrow(isa, sums, rounded, length);
+        for (std::size_t i = 0; i < length; ++i) {
+            if (!all && std::memcmp(rounded + i * size, weight + i * size, size) == 0) continue;
+            std::memcpy(to + i * kept_size, fresh + i * kept_size, kept_size);
+        }
+    }
+}
 
 /// Whether an array has an element that is not zero, by bits: comparisons take subnormal numbers for zero where the
 /// caller's modes or options say so.
-MP_CORE_FUNCTION bool has_nonzero(instruction_set isa, const row_type& type, const void* values,
-                                  std::size_t count) noexcept {
+inline bool has_nonzero(instruction_set isa, const row_type& type, const void* values,
+                        std::size_t count) noexcept {
     alignas(64) float block[update_block];
     for (std::size_t at = 0; at < count; at += update_block) {
         const std::size_t length = (std::min)(update_block, count - at);
@@ -43,55 +85,34 @@ MP_CORE_FUNCTION bool has_nonzero(instruction_set isa, const row_type& type, con
 
 namespace mp { inline namespace MP_CORE_NAMESPACE {
 
-MP_CORE_FUNCTION optimizer_state::optimizer_state(std::string_view name, const cpu& exec,
+MP_CORE_FUNCTION optimizer_state::optimizer_state(std::vector<detail::untyped_parameter> parameters,
+                                                  std::string_view name, const cpu& exec,
                                                   const detail::update_types& types,
                                                   const detail::gradient_type& gradient,
-                                                  std::vector<detail::untyped_parameter> parameters,
                                                   const std::vector<double>& rates, std::size_t states,
                                                   weight_update how, std::uint64_t seed)
-    : types_(&types),
+    : optimizer_record(std::move(parameters), name, types.weight->size, types.gradient->size, rates, how,
+                       seed, 1),
+      types_(&types),
       gradient_type_(&gradient),
       exec_(exec),
-      arrays_(std::move(parameters)),
-      how_(how),
-      seed_(seed) {
+      largest_factors_(rates.size(), 1.0) {
     detail::check_threads(name, exec);
     isa_ = detail::isa_of(name, exec);
-    const bool weights_can_stall = !types.has_master_copy && !types.weight_is_float;
-    if (how != weight_update::nearest && !weights_can_stall) {
-        detail::throw_argument(name, "low_precision_update", name_of(how),
-                               types.has_master_copy ? "must be nearest, for there is a master copy"
-                                                     : "must be nearest, for the weights are float");
-    }
-    if (how == weight_update::split && types.split == nullptr) {
-        detail::throw_argument(name, "low_precision_update", name_of(how),
-                               "must be another: only a bfloat16 is half of a float");
-    }
-    detail::check_parameters(name, arrays_, types.weight->size, types.gradient->size);
-    rates_ = rates;
-    largest_factors_.assign(rates.size(), 1.0);
-    for (std::size_t i = 0; i < arrays_.size(); ++i) {
-        if (arrays_[i].group < rates_.size()) continue;
-        detail::throw_argument(
-            name, detail::parameter_text(i, arrays_[i].name, "group"), arrays_[i].group,
-            "must be less than the number of groups, which is " + detail::error_text(rates_.size()));
-    }
+    detail::check_weight_update(name, how, types.has_master_copy, types.weight_is_float,
+                                types.split != nullptr);
     std::size_t blocks = 0;
     for (const detail::untyped_parameter& it : arrays_) {
         first_block_.push_back(blocks);
         blocks += (it.size + detail::moments_block - 1) / detail::moments_block;
-        layout_.add(it.size);
-        writes_.add(it.gradient, it.gradient_size * types.gradient->size);
     }
-    updates_.resize(arrays_.size());
-    followed_.resize(arrays_.size());
     takes_part_.resize(arrays_.size());
     unscaled_spans_.resize(arrays_.size());
     states_.assign(states, std::vector<std::byte>(layout_.total() * state_size()));
     if (has_block_moments()) scales_.assign(states, std::vector<float>(blocks));
     const std::size_t master_bytes = layout_.total() * types.master->size;
     if (types.has_master_copy) masters_.resize(master_bytes);
-    if (how == weight_update::kahan || how == weight_update::split) compensation_.resize(master_bytes);
+    if (detail::keeps_compensation(how)) compensation_.resize(master_bytes);
     reload_master_weights();
 }
 
@@ -99,29 +120,23 @@ MP_CORE_FUNCTION optimizer_state::optimizer_state(optimizer_state&&) noexcept = 
 MP_CORE_FUNCTION optimizer_state& optimizer_state::operator=(optimizer_state&&) noexcept = default;
 MP_CORE_FUNCTION optimizer_state::~optimizer_state() = default;
 
-MP_CORE_FUNCTION std::string_view optimizer_state::parameter_name(std::size_t index) const {
-    return at("mp::optimizer_base::parameter_name", index).name;
-}
-
 MP_CORE_FUNCTION double optimizer_state::learning_rate(std::size_t group) const {
     require_group("mp::optimizer_base::learning_rate", group);
     return rates_[group];
 }
 
 MP_CORE_FUNCTION void optimizer_state::set_learning_rate(double rate) {
-    for (std::size_t group = 0; group < rates_.size(); ++group) check_learning_rate(rate, group);
+    for (const double factor : largest_factors_) {
+        detail::require_learning_rate("mp::optimizer_base::set_learning_rate", "rate", rate, factor);
+    }
     std::fill(rates_.begin(), rates_.end(), rate);
 }
 
 MP_CORE_FUNCTION void optimizer_state::set_learning_rate(double rate, std::size_t group) {
-    require_group("mp::optimizer_base::set_learning_rate", group);
-    check_learning_rate(rate, group);
+    constexpr std::string_view function = "mp::optimizer_base::set_learning_rate";
+    require_group(function, group);
+    detail::require_learning_rate(function, "rate", rate, largest_factors_[group]);
     rates_[group] = rate;
-}
-
-MP_CORE_FUNCTION void optimizer_state::check_learning_rate(double rate, std::size_t group) const {
-    detail::require_learning_rate("mp::optimizer_base::set_learning_rate", "rate", rate,
-                                  largest_factors_[group]);
 }
 
 MP_CORE_FUNCTION void* optimizer_state::masters_of(std::size_t index) const noexcept {
@@ -157,22 +172,11 @@ MP_CORE_FUNCTION void optimizer_state::follow_weights_of(std::size_t index) cons
 
 /// Sets the masters and compensations of a parameter from its weights: all, or those that do not belong to them.
 MP_CORE_FUNCTION void optimizer_state::take_weights(std::size_t index, bool all) const {
-    const detail::untyped_parameter& it = arrays_[index];
-    if (types_->has_master_copy) {
-        detail::masters_of_weights(isa_, *types_->weight, it.weights, *types_->master, masters_of(index),
-                                   it.size, all);
-    } else if (!compensation_.empty()) {
-        std::byte* const kept = compensation_.data() + layout_.offset(index) * types_->master->size;
-        detail::compensations_of_weights(isa_, *types_->weight, it.weights, kept, it.size, how_, all);
-    }
-}
-
-MP_CORE_FUNCTION void optimizer_state::require_lasting_weights(std::string_view function) const {
-    for (std::size_t i = 0; i < arrays_.size(); ++i) {
-        if (arrays_[i].version.is_temporary()) {
-            detail::throw_temporary_weights(function, i, arrays_[i].name);
-        }
-    }
+    if (!types_->has_master_copy && compensation_.empty()) return;
+    const std::size_t at = layout_.offset(index) * types_->master->size;
+    void* const kept = types_->has_master_copy ? masters_of(index) : compensation_.data() + at;
+    detail::masters_of_weights(isa_, *types_->weight, arrays_[index].weights, *types_->master, kept,
+                               arrays_[index].size, how_, all);
 }
 
 MP_CORE_FUNCTION bool optimizer_state::masters_are_current() const noexcept {
@@ -183,9 +187,7 @@ MP_CORE_FUNCTION bool optimizer_state::masters_are_current() const noexcept {
 }
 
 MP_CORE_FUNCTION void optimizer_state::adopt_weight_versions() noexcept {
-    for (std::size_t i = 0; i < arrays_.size(); ++i) {
-        followed_[i] = detail::followed_version(arrays_[i].version);
-    }
+    for (std::size_t i = 0; i < arrays_.size(); ++i) follow_version(i, false);
 }
 
 MP_CORE_FUNCTION void optimizer_state::reload_master_weights() noexcept {
@@ -329,30 +331,11 @@ MP_CORE_FUNCTION void optimizer_state::finish_step() noexcept {
     for (std::size_t i = 0; i < arrays_.size(); ++i) {
         if (takes_part_[i] == 0) continue;
         ++updates_[i];
-        arrays_[i].version.changed();
-        followed_[i] = detail::followed_version(arrays_[i].version);
+        follow_version(i, true);
     }
     ++steps_;
     unscaled_ = false;
     agreed_.clear();
-}
-
-MP_CORE_FUNCTION void optimizer_state::require_group(std::string_view function, std::size_t group) const {
-    if (group >= rates_.size()) {
-        detail::throw_argument(
-            function, "group", group,
-            "must be less than the number of groups, which is " + detail::error_text(rates_.size()));
-    }
-}
-
-MP_CORE_FUNCTION const detail::untyped_parameter& optimizer_state::at(std::string_view function,
-                                                                      std::size_t index) const {
-    if (index >= arrays_.size()) {
-        detail::throw_argument(
-            function, "index", index,
-            "must be less than the number of parameters, which is " + detail::error_text(arrays_.size()));
-    }
-    return arrays_[index];
 }
 
 /// Throws unless the elements of a parameter from `first` on are at least to.size().

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <mp/error.hpp>
+#include <mp/nn/optim/weight_update.hpp>
 #include <mp/nn/scaling/policy.hpp>
 #include <mp/nn/scaling/scale_checks.hpp>
 
@@ -51,6 +52,20 @@ inline void require_fraction(std::string_view function, std::string_view argumen
         throw_argument(function, argument, value, "must be less than 1 as a float");
     }
     require_not_vanishing(function, argument, value);
+}
+
+/// Throws argument_error in the name of `function` unless weights can be updated in this way.
+///
+/// \param splits  whether a master is two numbers of the weights' format
+inline void check_weight_update(std::string_view function, weight_update how, bool has_master_copy,
+                                bool weight_is_float, bool splits) {
+    const auto refuse = [&](std::string_view why) {
+        throw_argument(function, "low_precision_update", name_of(how), why);
+    };
+    if (how == weight_update::nearest) return;
+    if (has_master_copy) refuse("must be nearest, for there is a master copy");
+    if (weight_is_float) refuse("must be nearest, for the weights are float");
+    if (how == weight_update::split && !splits) refuse("must be another: only a bfloat16 is half of a float");
 }
 
 /// Throws argument_error unless `rate` is finite and not negative, and in the range of float even times

@@ -74,10 +74,6 @@ MP_CORE_FUNCTION void check_parameters(std::string_view function,
                                        std::span<const untyped_parameter> parameters, std::size_t weight_size,
                                        std::size_t gradient_size);
 
-/// Throws state_error: the weights of a parameter are those of an average that is applied.
-[[noreturn]] MP_CORE_FUNCTION void throw_temporary_weights(std::string_view function, std::size_t index,
-                                                           std::string_view name);
-
 }}  // namespace detail
 
 namespace detail { inline namespace MP_ISA_NAMESPACE {
@@ -95,21 +91,6 @@ std::vector<untyped_parameter> untyped_parameters_of(
     return result;
 }
 
-/// Throws state_error in the name of `function` unless the weights are those of the run.
-template <class Weight, class Gradient>
-void require_lasting_weights(std::string_view function,
-                             std::span<const parameter<Weight, Gradient>> parameters) {
-    for (std::size_t i = 0; i < parameters.size(); ++i) {
-        if (parameters[i].version.is_temporary()) throw_temporary_weights(function, i, parameters[i].name);
-    }
-}
-
-template <class Weight, class Gradient>
-void check_parameters(std::string_view function, const std::vector<parameter<Weight, Gradient>>& parameters) {
-    mp::detail::check_parameters(function, untyped_parameters_of(parameters), sizeof(Weight),
-                                 sizeof(Gradient));
-}
-
 }}  // namespace detail
 }  // namespace mp
 
@@ -121,13 +102,6 @@ MP_CORE_FUNCTION std::string parameter_text(std::size_t index, std::string_view 
     std::string text = "parameters[" + error_text(index) + "]";
     if (!name.empty()) text.append(" ('").append(name).append("')");
     return text.append(".").append(member);
-}
-
-[[noreturn]] MP_CORE_FUNCTION void throw_temporary_weights(std::string_view function, std::size_t index,
-                                                           std::string_view name) {
-    throw_joined<state_error>(
-        {function, ": ", parameter_text(index, name, "weights"),
-         " are those of an mp::weight_average that is applied; let its scope end first"});
 }
 
 MP_CORE_FUNCTION void check_parameters(std::string_view function,

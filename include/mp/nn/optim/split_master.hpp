@@ -46,3 +46,14 @@ namespace mp { inline namespace MP_ISA_NAMESPACE {
 }
 
 }}  // namespace mp
+
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
+
+/// The lower half of a split master whose upper half may have been written: it stays, except where no float is split
+/// into the two. Next to a zero, for example, a set top bit would stand for a number below it.
+[[nodiscard]] MP_HOST_DEVICE constexpr std::uint16_t low_half_beside(std::uint16_t high,
+                                                                     std::uint16_t low) noexcept {
+    return split_master(join_master({high, low})) == split_float{high, low} ? low : std::uint16_t{0};
+}
+
+}}  // namespace mp::detail

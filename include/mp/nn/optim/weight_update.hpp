@@ -73,6 +73,11 @@ struct rounding_stream {
 
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
+/// Whether a second array is kept beside the weights.
+[[nodiscard]] constexpr bool keeps_compensation(weight_update how) noexcept {
+    return how == weight_update::kahan || how == weight_update::split;
+}
+
 /// Elements that share sixteen calls of the generator, in a layout that suits vectors of up to sixteen lanes.
 inline constexpr std::size_t random_group = 64;
 

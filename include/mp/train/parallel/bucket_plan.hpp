@@ -126,7 +126,7 @@ private:
     /// \param contiguous  whether the gradients lie in one array, in their order, with zeros between them
     template <class Gradient, class Weight>
     void add_parameters(const std::vector<parameter<Weight, Gradient>>& added, bool contiguous) {
-        check_parameters(function_, added);
+        check_parameters(function_, untyped_parameters_of(added), sizeof(Weight), sizeof(Gradient));
         const std::size_t most = (std::max<std::size_t>)(1, bytes_ / sizeof(Gradient));
         const std::size_t base = parameters.size();
         for (const auto& it : added) {

@@ -167,9 +167,7 @@ private:
     };
 
     [[noreturn]] static void refuse(std::string_view called, std::string_view why) {
-        std::string message(called);
-        message.append(": ").append(why);
-        detail::throw_error(state_error(message));
+        detail::throw_joined<state_error>({called, ": ", why});
     }
 
     void require_asked(std::string_view called) const {

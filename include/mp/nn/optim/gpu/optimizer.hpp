@@ -9,8 +9,8 @@
 #include <mp/executor.hpp>
 #include <mp/nn/optim/gpu/device_optimizer.hpp>
 #include <mp/nn/optim/gpu/gradient_norm.hpp>
+#include <mp/nn/optim/gpu/optimizer_step.hpp>
 #include <mp/nn/optim/gpu/parameter.hpp>
-#include <mp/nn/optim/gpu/update_work.hpp>
 #include <mp/nn/scaling/gpu/device_loss_scale.hpp>
 #include <mp/nn/scaling/gpu/unscale.hpp>
 #include <mp/nn/scaling/gradient_writes.hpp>
@@ -24,6 +24,56 @@
 
 namespace mp { inline namespace MP_ISA_NAMESPACE {
 
+/// Base of the optimizers on a GPU: the list of their parameters, and what gpu_loss_scaler calls before a step.
+/// Derived::limit() is the largest gradient that a step takes.
+template <class Derived, gpu_executor Executor, class Parameter>
+class gpu_gradients {
+public:
+    /// Adds the infinities, NaNs and excesses of the gradients to the findings of the scale.
+    template <scale_policy Policy, std::size_t Events>
+    void check_gradients(device_loss_scale<Policy, Events>* scale) {
+        mp::check_gradients(exec_, list_, scale, 0, limit());
+    }
+    /// Does as check_gradients(), and finds the factor by which the next step clips the norm of the gradients.
+    template <scale_policy Policy, std::size_t Events>
+    void clip_gradient_norm(device_loss_scale<Policy, Events>* scale, double max_norm) {
+        detail::run_gradient_norm(exec_, list_, &scale->inverse_scale,
+                                  std::span<double>(sums_.data(), gradient_norm_workspace(list_)),
+                                  norm_.data(), max_norm, &scale->seen, 0, limit(),
+                                  !detail::is_non_finite(max_norm));
+        clipped_ = true;
+    }
+    /// The norm of the gradients in device memory, and the factor by which the step clips them, which may be that of a
+    /// norm over several optimizers.
+    [[nodiscard]] device_gradient_norm* clipping() { return norm_.data(); }
+    [[nodiscard]] const device_gradient_norm* gradient_norm() const { return norm_.data(); }
+    /// Copies gradient_norm() to the host; waits.
+    [[nodiscard]] device_gradient_norm read_gradient_norm() const { return norm_.read(exec_); }
+
+protected:
+    gpu_gradients(std::string_view function, Executor exec, std::vector<Parameter> list)
+        : exec_(exec),
+          list_(std::move(list)),
+          norm_(function, exec, device_gradient_norm{}),
+          sums_(function, exec, gradient_norm_workspace(list_)) {}
+    ~gpu_gradients() = default;
+    gpu_gradients(const gpu_gradients&) = default;
+    gpu_gradients& operator=(const gpu_gradients&) = default;
+
+    /// The factor in device memory if gradients are clipped, else null.
+    [[nodiscard]] const float* clip_factor() const { return clipped_ ? &norm_.data()->clip_factor : nullptr; }
+
+    Executor exec_;
+    std::vector<Parameter> list_;
+    bool clipped_ = false;
+
+private:
+    [[nodiscard]] device_gradient_limit limit() const { return static_cast<const Derived&>(*this).limit(); }
+
+    detail::device_values<Executor, device_gradient_norm> norm_;
+    detail::device_values<Executor, double> sums_;
+};
+
 /// AdamW, SGD or Lion for parameters of one type on a GPU, driven by a gpu_loss_scaler as mp::adamw and
 /// mp::sgd are by a loss_scaler, with their bits. Gradients stay as they are, scaled: the step takes the
 /// scale and the clip factor out while it updates.
@@ -34,7 +84,9 @@ namespace mp { inline namespace MP_ISA_NAMESPACE {
 /// Device memory is allocated when it is made, and never later. Every call only enqueues, but where it says
 /// that it waits, and can be captured into a graph. Copies share the state.
 template <gpu_executor Executor, class Parameter, class Options>
-class gpu_optimizer {
+class gpu_optimizer : public gpu_gradients<gpu_optimizer<Executor, Parameter, Options>, Executor, Parameter> {
+    using base = gpu_gradients<gpu_optimizer, Executor, Parameter>;
+    friend base;
     static constexpr std::string_view function = "mp::gpu_optimizer";
 
 public:
@@ -43,65 +95,41 @@ public:
     /// \param parameters  see gpu_parameter; their memory must outlive this object
     /// \throws argument_error  an option is out of range; there is not enough device memory
     gpu_optimizer(Executor exec, std::vector<Parameter> parameters, const Options& options)
-        : exec_(exec),
-          parameters_(std::move(parameters)),
+        : base(function, exec, std::move(parameters)),
           options_(options),
-          state_(function, exec, make_device_optimizer(options)),
-          norm_(function, exec, device_gradient_norm{}),
-          sums_(function, exec, gradient_norm_workspace(parameters_)) {
-        for (const Parameter& it : parameters_) writes_.add(it.gradient.data(), it.gradient.size_bytes());
+          state_(function, exec, make_device_optimizer(options)) {
+        for (const Parameter& it : base::list_) writes_.add(it.gradient.data(), it.gradient.size_bytes());
     }
 
-    [[nodiscard]] std::span<const Parameter> parameters() const { return parameters_; }
+    [[nodiscard]] std::span<const Parameter> parameters() const { return base::list_; }
     [[nodiscard]] const Options& options() const { return options_; }
 
     /// Counts of the steps and the learning rate; waits.
-    [[nodiscard]] state_type state() const { return state_.read(exec_); }
+    [[nodiscard]] state_type state() const { return state_.read(base::exec_); }
     /// Continues a run.
-    void set_state(const state_type& state) { state_.write(exec_, state); }
+    void set_state(const state_type& state) { state_.write(base::exec_, state); }
     /// Sets that of the steps from now on. Not for graphs: what they replay reads the device's. Waits.
     void set_learning_rate(double learning_rate) {
         Options changed = options_;
         changed.learning_rate = learning_rate;
         detail::optimizer_traits<Options>::check(function, changed);
-        state_type state = state_.read(exec_);
-        state.learning_rate = learning_rate;
-        state_.write(exec_, state);
+        state_type now = state();
+        now.learning_rate = learning_rate;
+        set_state(now);
     }
-    /// The result of clip_gradient_norm, in device memory.
-    [[nodiscard]] const device_gradient_norm* gradient_norm() const { return norm_.data(); }
-    /// As gradient_norm(), on the host; waits.
-    [[nodiscard]] device_gradient_norm read_gradient_norm() const { return norm_.read(exec_); }
 
     // --- for gpu_loss_scaler
 
-    /// Adds what is wrong with the gradients to the findings of the scale.
-    template <scale_policy Policy, std::size_t Events>
-    void check_gradients(device_loss_scale<Policy, Events>* scale) {
-        mp::check_gradients(exec_, parameters_, scale, 0, limit());
-    }
-    /// As check_gradients(), and finds the factor by which the next step clips the norm of the gradients.
-    template <scale_policy Policy, std::size_t Events>
-    void clip_gradient_norm(device_loss_scale<Policy, Events>* scale, double max_norm) {
-        detail::run_gradient_norm(exec_, parameters_, &scale->inverse_scale,
-                                  std::span<double>(sums_.data(), sums_size()), norm_.data(), max_norm,
-                                  &scale->seen, 0, limit(), !detail::is_non_finite(max_norm));
-        clipped_ = true;
-    }
     /// The update, if the policy lets it happen.
     template <scale_policy Policy, std::size_t Events>
     void step(const Policy& policy, const device_loss_scale<Policy, Events>* scale) {
-        const float* const factor = clipped_ ? &norm_.data()->clip_factor : nullptr;
-        detail::run_step(exec_, std::span<const Parameter>(parameters_), options_, state_.data(),
+        detail::run_step(base::exec_, parameters(), options_, state_.data(),
                          detail::skip_by_policy<Policy, Events>{detail::rules_of(policy), scale},
-                         &scale->inverse_scale, factor);
-        clipped_ = false;
+                         &scale->inverse_scale, base::clip_factor());
+        skip_step();
     }
-    /// Where the norm of this optimizer's gradients is, and the factor that the step clips them by, which may
-    /// be that of a norm over several optimizers.
-    [[nodiscard]] device_gradient_norm* clipping() { return norm_.data(); }
     /// Forgets the clip factor.
-    void skip_step() { clipped_ = false; }
+    void skip_step() { base::clipped_ = false; }
 
     // --- for training_iteration
 
@@ -111,16 +139,10 @@ private:
     [[nodiscard]] device_gradient_limit limit() const {
         return gradient_limit<Parameter>(options_, state_.data());
     }
-    [[nodiscard]] std::size_t sums_size() const { return gradient_norm_workspace(parameters_); }
 
-    Executor exec_;
-    std::vector<Parameter> parameters_;
     Options options_;
     detail::device_values<Executor, state_type> state_;
-    detail::device_values<Executor, device_gradient_norm> norm_;
-    detail::device_values<Executor, double> sums_;
     detail::gradient_writes writes_;
-    bool clipped_ = false;
 };
 
 template <gpu_executor Executor, class Parameter, class Options>

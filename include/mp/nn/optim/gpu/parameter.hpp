@@ -84,7 +84,7 @@ void check_parameter(std::string_view function, std::size_t index, const Paramet
     }
     if (states > 0) check_parameter_array(function, index, "momentum", it.momentum, size);
     if (states > 1) check_parameter_array(function, index, "mean_square", it.mean_square, size);
-    if (how == weight_update::kahan || how == weight_update::split) {
+    if (keeps_compensation(how)) {
         check_parameter_array(function, index, "compensation", it.compensation, size);
     }
 }
