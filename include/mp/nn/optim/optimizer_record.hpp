@@ -152,9 +152,6 @@ protected:
     template <class... Arguments>
     explicit optimizer_parameters(std::vector<parameter_type> parameters, const Arguments&... arguments)
         : Base(detail::untyped_parameters_of(parameters), arguments...), parameters_(std::move(parameters)) {}
-    optimizer_parameters(optimizer_parameters&&) noexcept = default;
-    optimizer_parameters& operator=(optimizer_parameters&&) noexcept = default;
-    ~optimizer_parameters() = default;
 
     /// Names counts and rates for a checkpoint, and of each parameter what visit_arrays(index, part) passes to
     /// part(name, values). After loading, the weights count as written and the masters as theirs.

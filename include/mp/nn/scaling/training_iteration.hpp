@@ -17,7 +17,6 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <string>
 #include <tuple>
 #include <utility>
 
@@ -42,9 +41,6 @@ class iteration_scope {
     static_assert(sizeof...(Optimizers) != 0, "mp::training_iteration needs at least one optimizer");
 
 public:
-    iteration_scope(const iteration_scope&) = delete;
-    iteration_scope& operator=(const iteration_scope&) = delete;
-
     /// For backward passes that write a gradient more than once on purpose, such as those that are run again.
     void allow_overwriting() noexcept { allows_overwriting_ = true; }
 

@@ -3,7 +3,6 @@
 /// Clipping gradients on a GPU where they lie, by a factor that the device has found itself.
 #pragma once
 
-#include <mp/base/bits.hpp>
 #include <mp/base/contiguous.hpp>
 #include <mp/config.hpp>
 #include <mp/device/gpu/chunks.hpp>

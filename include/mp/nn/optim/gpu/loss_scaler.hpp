@@ -16,11 +16,9 @@
 #include <mp/nn/scaling/loss_scaler.hpp>
 #include <mp/nn/scaling/policy.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <limits>
 #include <memory>
-#include <string>
 #include <string_view>
 #include <vector>
 
@@ -132,9 +130,9 @@ public:
     void step(Optimizer& optimizer) {
         check(optimizer);
         optimizer.step(policy_, scale_.data());
-        std::find_if(stages_.begin(), stages_.end(), [&](const entry& it) {
-            return it.optimizer == &optimizer;
-        })->reached = stage::stepped;
+        for (entry& it : stages_) {
+            if (it.optimizer == &optimizer) it.reached = stage::stepped;
+        }
     }
 
     /// Ends the iteration: the policy moves the scale.

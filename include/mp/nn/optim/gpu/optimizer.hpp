@@ -15,7 +15,6 @@
 #include <mp/nn/scaling/gpu/unscale.hpp>
 #include <mp/nn/scaling/gradient_writes.hpp>
 
-#include <concepts>
 #include <cstddef>
 #include <span>
 #include <string_view>
@@ -56,9 +55,6 @@ protected:
           list_(std::move(list)),
           norm_(function, exec, device_gradient_norm{}),
           sums_(function, exec, gradient_norm_workspace(list_)) {}
-    ~gpu_gradients() = default;
-    gpu_gradients(const gpu_gradients&) = default;
-    gpu_gradients& operator=(const gpu_gradients&) = default;
 
     /// The factor in device memory if gradients are clipped, else null.
     [[nodiscard]] const float* clip_factor() const { return clipped_ ? &norm_.data()->clip_factor : nullptr; }

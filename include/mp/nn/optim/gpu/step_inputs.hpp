@@ -12,7 +12,6 @@
 #include <cstddef>
 #include <memory>
 #include <span>
-#include <string>
 #include <string_view>
 #include <type_traits>
 
@@ -115,8 +114,7 @@ private:
     }
     void check_built(std::string_view member) const {
         if (device_ != nullptr) return;
-        detail::throw_error(state_error(
-            std::string(function).append("::").append(member).append(": build() has not been called")));
+        detail::throw_joined<state_error>({function, "::", member, ": build() has not been called"});
     }
     std::shared_ptr<void> require(std::shared_ptr<void> made) const {
         if (made == nullptr) detail::throw_argument(function, "bytes of memory", bytes_, "must be available");

@@ -12,7 +12,6 @@
 #include <mp/nn/scaling/training_iteration.hpp>
 
 #include <cstddef>
-#include <string>
 #include <tuple>
 
 namespace mp { inline namespace MP_ISA_NAMESPACE {
