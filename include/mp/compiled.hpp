@@ -32,6 +32,7 @@
 #include <mp/nn/optim/weight_average.hpp>
 #include <mp/numbers/format/basic_float.hpp>
 #include <mp/numbers/format/named_formats.hpp>
+#include <mp/numbers/format/text.hpp>
 #include <mp/numbers/rules/double_functions.hpp>
 #include <mp/numbers/rules/elementwise.hpp>
 #include <mp/numbers/rules/quantised_operand.hpp>

@@ -6,6 +6,7 @@
 #include <doctest/doctest.h>
 
 #include <charconv>
+#include <concepts>
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -142,6 +143,13 @@ void go_through(oracle::disagreements& wrong, std::uint64_t step) {
         compare_short_texts<Value>(wrong, code);
     }
 }
+
+template <class... Formats>
+constexpr bool share_texts_of_double(mp::formats::list<Formats...>) {
+    return (std::same_as<mp::detail::text_class<Formats>, mp::formats::binary64> && ...);
+}
+static_assert(share_texts_of_double(mp::formats::all{}));
+static_assert(std::same_as<mp::detail::text_class<mp::p3109<16, 1>::format>, mp::p3109<16, 1>::format>);
 
 }  // namespace
 

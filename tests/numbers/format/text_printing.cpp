@@ -3,9 +3,14 @@
 // found by trying decimals of one digit, two digits and so on against the oracle; the same search is checked
 // against std::to_chars for float.
 #include <doctest/doctest.h>
+#include <mp/numbers/format/formatting.hpp>
+#include <mp/p3109.hpp>
+
 #include <charconv>
+#include <cstddef>
 #include <cstdint>
 #include <iomanip>
+#include <iterator>
 #include <limits>
 #include <sstream>
 #include <string>
@@ -289,4 +294,31 @@ TEST_CASE("streams print the shortest text by default and obey the usual manipul
     std::wostringstream wide;
     wide << mp::half(0.1f);
     CHECK(wide.str() == L"0.1");
+}
+
+TEST_CASE_TEMPLATE("streams and format specifications write texts longer than their buffers", Value, mp::half,
+                   mp::p3109<16, 1>) {
+    const Value x(-1.0F / 3.0F);
+    for (const int precision : {600, 1000, 1022, 1023, 1024, 5000, 60000}) {
+        CAPTURE(precision);
+        std::string expected(static_cast<std::size_t>(precision) + 40, ' ');
+        const auto [end, error] = mp::to_chars(expected.data(), expected.data() + expected.size(), x,
+                                               std::chars_format::fixed, precision);
+        REQUIRE(error == std::errc{});
+        expected.resize(static_cast<std::size_t>(end - expected.data()));
+
+        std::ostringstream stream;
+        stream << std::fixed << std::setprecision(precision) << std::setw(precision + 10) << std::internal
+               << std::setfill('*') << x;
+        CHECK(stream.str() ==
+              "-" + std::string(static_cast<std::size_t>(precision) + 10 - expected.size(), '*') +
+                  expected.substr(1));
+
+        mp::detail::format_spec<char> spec;
+        spec.type = 'f';
+        spec.precision = precision;
+        std::string formatted;
+        mp::detail::format_number<char>(std::back_inserter(formatted), x, spec, {true, false});
+        CHECK(formatted == expected);
+    }
 }

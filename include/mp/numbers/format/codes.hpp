@@ -9,13 +9,17 @@
 
 #include <cstdint>
 
+namespace mp::detail { inline namespace MP_CORE_NAMESPACE {
+
+/// What a code stands for; `finite` means finite and not zero.
+enum class category : unsigned char { zero, finite, infinite, nan };
+
+}}  // namespace mp::detail
+
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 template <class Format>
 using storage_of = typename layout_of<Format>::storage;
-
-/// What a code stands for; `finite` means finite and not zero.
-enum class category : unsigned char { zero, finite, infinite, nan };
 
 /// The category of a code.
 template <class Format>

@@ -5,42 +5,22 @@
 #pragma once
 
 #include <mp/base/wide_integer.hpp>
+#include <mp/config.hpp>
 #include <mp/numbers/format/exact.hpp>
+#include <mp/numbers/format/named_formats.hpp>
 
-namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
+#include <cstdint>
+#include <type_traits>
 
-/// At least log2(5^n), for n >= 0: 2.3219280... < 2.3219281.
-MP_HOST_DEVICE constexpr int bits_of_power_of_five(int n) {
-    return static_cast<int>((std::int64_t{n} * 23219281) / 10000000) + 1;
-}
+namespace mp::detail { inline namespace MP_CORE_NAMESPACE {
 
-/// What decimal texts are limited to by the format that they are read into.
-///
-/// Every rounding, with its ties and its flags, is decided by comparing the value with multiples of
-/// 2^(quantum_exponent - 34): numbers of the format, the middles between them, and what the 32 bits of a
-/// stochastic rounding tell apart with two to spare (see stochastically_up).
-template <class Format>
+/// What decimal texts are limited to by the format that they are read into, see decimal_limits_of().
 struct decimal_limits {
-    using layout = layout_of<Format>;
-    static constexpr int finest = layout::quantum_exponent - 34;
-    /// Positive values below 10^lowest round like all others down to zero: 10^lowest <= 2^finest.
-    static constexpr int lowest = floor_log10_of_power_of_two(finest) - 1;
-    /// Values of 10^highest and more overflow: 10^highest >= 2^(max_exponent + 2).
-    static constexpr int highest = ceil_log10_of_power_of_two(layout::max_exponent + 2) + 1;
-    /// The significant digits that the numbers compared with may have: n * 2^finest = n * 5^-finest *
-    /// 10^finest with n < 2^(precision + 35) in the lowest binade, where they are most. A text that goes on
-    /// after as many digits, and is not all zeros there, lies strictly between two of them.
-    static constexpr int most_in_fractions =
-        finest < 0 ? ceil_log10_of_power_of_two(layout::precision + 35 + bits_of_power_of_five(-finest)) + 1
-                   : 0;
-    static constexpr int most_in_integers = highest > 0 ? highest + 1 : 0;
-    static constexpr int digits = most_in_fractions > most_in_integers ? most_in_fractions : most_in_integers;
-    /// Words that hold 10^digits, 10^highest, and 5^(digits - lowest), shifted by up to four words.
-    static constexpr int longest = digits > highest ? digits : highest;
-    static constexpr int numerator_bits = bits_of_power_of_five(longest) + longest;
-    static constexpr int denominator_bits = bits_of_power_of_five(digits - lowest + 1);
-    static constexpr int words =
-        (numerator_bits > denominator_bits ? numerator_bits : denominator_bits) / 32 + 6;
+    int finest;  ///< exponent of two
+    int lowest;  ///< positive values below 10^lowest round like all others down to zero: 10^lowest <= 2^finest
+    int highest;       ///< values of 10^highest and more overflow: 10^highest >= 2^(max_exponent + 2)
+    int digits;        ///< significant digits of the numbers that values are compared with, at most
+    int max_exponent;  ///< of the format
 };
 
 /// Significant decimal digits of a text. Texts may be longer than an int can count.
@@ -51,6 +31,63 @@ struct digit_string {
     std::int64_t exponent = 0;    ///< the power of the base that the last digit counts
     bool any = false;             ///< whether there were digits at all
 };
+
+/// from_decimal() for formats that fit texts of double, outside of constant expressions and device code.
+[[nodiscard]] MP_CORE_FUNCTION exact_value core_from_decimal(const digit_string& text, std::int64_t exponent,
+                                                             const decimal_limits& limits) noexcept;
+
+}}  // namespace mp::detail
+
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
+
+/// At least log2(5^n), for n >= 0: 2.3219280... * 2^22 < 9738873.
+MP_HOST_DEVICE constexpr int bits_of_power_of_five(int n) {
+    return static_cast<int>((std::int64_t{n} * 9738873) >> 22) + 1;
+}
+
+/// Every rounding, with its ties and its flags, is decided by comparing the value with multiples of
+/// 2^(quantum_exponent - 34): numbers of the format, the middles between them, and what the 32 bits of a
+/// stochastic rounding tell apart with two to spare (see stochastically_up).
+template <class Format>
+MP_HOST_DEVICE constexpr decimal_limits decimal_limits_of() {
+    using layout = layout_of<Format>;
+    constexpr int finest = layout::quantum_exponent - 34;
+    constexpr int highest = ceil_log10_of_power_of_two(layout::max_exponent + 2) + 1;
+    // n * 2^finest = n * 5^-finest * 10^finest with n < 2^(precision + 35) in the lowest binade, where they are most.
+    // A text that goes on after as many digits, and is not all zeros there, lies strictly between two of them.
+    constexpr int fraction =
+        finest < 0 ? ceil_log10_of_power_of_two(layout::precision + 35 + bits_of_power_of_five(-finest)) + 1
+                   : 0;
+    constexpr int whole = highest > 0 ? highest + 1 : 0;
+    return {finest, floor_log10_of_power_of_two(finest) - 1, highest, fraction > whole ? fraction : whole,
+            layout::max_exponent};
+}
+
+/// Words that hold 10^digits, 10^highest, and 5^(digits - lowest), shifted by up to four words.
+template <class Format>
+inline constexpr int decimal_words = [] {
+    constexpr decimal_limits limits = decimal_limits_of<Format>();
+    constexpr int longest = limits.digits > limits.highest ? limits.digits : limits.highest;
+    const int numerator_bits = bits_of_power_of_five(longest) + longest;
+    const int denominator_bits = bits_of_power_of_five(limits.digits - limits.lowest + 1);
+    return (numerator_bits > denominator_bits ? numerator_bits : denominator_bits) / 32 + 6;
+}();
+
+/// Whether integers that are large enough for texts of `Wide` are for texts of `Format`.
+template <class Format, class Wide>
+inline constexpr bool fits_texts_of =
+    layout_of<Format>::precision <= layout_of<Wide>::precision &&
+    layout_of<Format>::quantum_exponent >= layout_of<Wide>::quantum_exponent &&
+    layout_of<Format>::max_exponent <= layout_of<Wide>::max_exponent;
+
+/// The format by which integers are dimensioned for texts of `Format`: double where that is large enough, so that formats
+/// share their code.
+template <class Format>
+using text_class = std::conditional_t<fits_texts_of<Format, formats::binary64>, formats::binary64, Format>;
+/// The same for functions that devices call, whose stacks are small: float where that is large enough.
+template <class Format>
+using small_text_class =
+    std::conditional_t<fits_texts_of<Format, formats::binary32>, formats::binary32, text_class<Format>>;
 
 /// The 64 highest bits of a number, and whether others are lost; what is lost, or `sticky`, makes it sticky.
 MP_HOST_DEVICE constexpr exact_value shortened(uint128 x, int exponent, bool sticky) {
@@ -75,17 +112,17 @@ MP_HOST_DEVICE constexpr exact_value from_short_decimal(std::uint64_t digits, in
 
 /// The value of digits times 10^last_exponent, not zero, as an exact value of 64 bits. It lies between
 /// 10^lowest and 10^highest of the format.
-template <class Format>
+template <class Class>
 MP_NEVER_INLINE MP_HOST_DEVICE constexpr exact_value from_long_decimal(const digit_string& text,
-                                                                       std::int64_t last_exponent) {
-    using limits = decimal_limits<Format>;
-    using wide = wide_integer<limits::words>;
+                                                                       std::int64_t last_exponent,
+                                                                       int most_digits) {
+    using wide = wide_integer<decimal_words<Class>>;
     wide numerator;
     int used = 0;
     std::uint32_t group = 0;
     std::uint32_t scale = 1;
     const char* p = text.first;
-    for (; used < text.count && used < limits::digits; ++p) {
+    for (; used < text.count && used < most_digits; ++p) {
         if (*p < '0' || *p > '9') continue;
         group = group * 10 + static_cast<std::uint32_t>(*p - '0');
         scale *= 10;
@@ -126,11 +163,10 @@ MP_NEVER_INLINE MP_HOST_DEVICE constexpr exact_value from_long_decimal(const dig
     return shortened(quotient, exponent + fill - shift, more || !numerator.is_zero());
 }
 
-/// The value of decimal digits times 10^exponent, not zero, as an exact value of 64 bits.
-template <class Format>
-MP_HOST_DEVICE constexpr exact_value from_decimal(const digit_string& text, std::int64_t exponent) {
-    using limits = decimal_limits<Format>;
-    using layout = layout_of<Format>;
+/// from_decimal() with the integers of a class of formats.
+template <class Class>
+MP_HOST_DEVICE constexpr exact_value from_decimal_of(const digit_string& text, std::int64_t exponent,
+                                                     const decimal_limits& limits) {
     if (text.count <= 19 && exponent >= -27 && exponent <= 27) {
         return from_short_decimal(text.leading, static_cast<int>(exponent));
     }
@@ -138,9 +174,32 @@ MP_HOST_DEVICE constexpr exact_value from_decimal(const digit_string& text, std:
     // does, and the integers stay small.
     const std::int64_t point = exponent + text.count;
     constexpr std::uint64_t one = std::uint64_t{1} << 63;
-    if (point > limits::highest) return {false, layout::max_exponent + 2 - 63, one, true};
-    if (point <= limits::lowest) return {false, limits::finest - 1 - 63, one, true};
-    return from_long_decimal<Format>(text, exponent);
+    if (point > limits.highest) return {false, limits.max_exponent + 2 - 63, one, true};
+    if (point <= limits.lowest) return {false, limits.finest - 1 - 63, one, true};
+    return from_long_decimal<Class>(text, exponent, limits.digits);
+}
+
+/// The value of decimal digits times 10^exponent, not zero, as an exact value of 64 bits.
+template <class Format>
+MP_HOST_DEVICE constexpr exact_value from_decimal(const digit_string& text, std::int64_t exponent) {
+    constexpr decimal_limits limits = decimal_limits_of<Format>();
+#if !MP_DEVICE_CODE
+    if constexpr (fits_texts_of<Format, formats::binary64>) {
+        if (!std::is_constant_evaluated()) return core_from_decimal(text, exponent, limits);
+    }
+#endif
+    return from_decimal_of<small_text_class<Format>>(text, exponent, limits);
 }
 
 }}  // namespace mp::detail
+
+#if MP_CORE_BODIES
+namespace mp::detail { inline namespace MP_CORE_NAMESPACE {
+
+MP_CORE_FUNCTION exact_value core_from_decimal(const digit_string& text, std::int64_t exponent,
+                                               const decimal_limits& limits) noexcept {
+    return from_decimal_of<formats::binary64>(text, exponent, limits);
+}
+
+}}  // namespace mp::detail
+#endif

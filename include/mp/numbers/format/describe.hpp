@@ -42,20 +42,15 @@ struct number_description {
 
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
-struct string_sink {
-    std::string& text;
-    void put(char c) { text.push_back(c); }
-    void fill(char c, int count) {
-        if (count > 0) text.append(static_cast<std::size_t>(count), c);
-    }
-};
-
+template <class Class>
+std::string text_of(const decoded_number& x, const number_style& style) {
+    std::string text(x.negative ? 1 : 0, '-');
+    text_pieces<Class>(x, style).write([&](char c) { text.push_back(c); });
+    return text;
+}
 template <class Format>
 std::string styled_text(storage_of<Format> bits, const number_style& style) {
-    std::string text;
-    string_sink sink{text};
-    number_text<Format>(bits, style).write(sink);
-    return text;
+    return text_of<text_class<Format>>(decode<Format>(bits), style);
 }
 
 /// The lowest `count` bits, highest first.
@@ -70,21 +65,8 @@ inline std::string power_of_two_text(int exponent) {
     std::string text = "2^";
     text.append(std::to_string(exponent));
     if (exponent < -1074 || exponent > 1023) return text;
-    const auto code = round_and_pack<formats::binary64>({false, exponent, 1}, projection{});
-    return text.append(" = ").append(styled_text<formats::binary64>(code, {notation::general, 6}));
-}
-
-/// All digits; in scientific notation where fixed notation would be mostly zeros.
-template <class Format>
-std::string exact_text(storage_of<Format> bits) {
-    if (categorize<Format>(bits) != category::finite) return styled_text<Format>(bits, {});
-    digits_of<Format> digits;
-    exact_digits<Format>(unpack<Format>(bits), digits);
-    if (digits.exponent < -6 || digits.exponent > 20) {
-        return styled_text<Format>(bits, {notation::scientific, digits.count - 1});
-    }
-    const int places = digits.count - 1 - digits.exponent;
-    return styled_text<Format>(bits, {notation::fixed, places > 0 ? places : 0});
+    const decoded_number x{category::finite, false, false, false, exponent, 1};
+    return text.append(" = ").append(text_of<formats::binary64>(x, {notation::general, 6}));
 }
 
 template <class Format>
@@ -114,34 +96,16 @@ template <class Format>
 neighbour_description neighbour(storage_of<Format> bits, bool upward) {
     using layout = layout_of<Format>;
     using storage = storage_of<Format>;
-    neighbour_description result;
     const auto magnitude = static_cast<storage>(bits & layout::magnitude_mask);
     const bool at_zero = layout::has_zero && magnitude == 0;
     // Zeros of both signs have the smallest numbers for neighbours.
     const bool negative = at_zero ? !upward : is_negative<Format>(bits);
     const bool away = at_zero || negative != upward;
-    if (negative && !layout::is_signed) return result;
-    if (!away) {
-        if (magnitude == 0) return result;
-        const auto next = static_cast<storage>(magnitude - 1);
-        result.exists = true;
-        result.text = styled_text<Format>(join<Format>(negative, next), {});
-        result.distance = power_of_two_text(spacing_above<Format>(next));
-        return result;
-    }
-    const auto next = static_cast<storage>(magnitude + 1);
-    if (magnitude == layout::max_finite_code) {
-        result.exists = layout::has_infinity;
-        if (result.exists) {
-            result.text = styled_text<Format>(join<Format>(negative, layout::infinity_code), {});
-            result.distance = "inf";
-        }
-        return result;
-    }
-    result.exists = true;
-    result.text = styled_text<Format>(join<Format>(negative, next), {});
-    result.distance = power_of_two_text(spacing_above<Format>(magnitude));
-    return result;
+    const bool at_end = away ? magnitude == layout::max_finite_code : magnitude == 0;
+    if ((negative && !layout::is_signed) || (at_end && !(away && layout::has_infinity))) return {};
+    const auto next = static_cast<storage>(away ? magnitude + 1 : magnitude - 1);
+    return {true, styled_text<Format>(join<Format>(negative, next), {}),
+            at_end ? "inf" : power_of_two_text(spacing_above<Format>(away ? magnitude : next))};
 }
 
 }}  // namespace mp::detail
@@ -173,8 +137,8 @@ template <number T>
     result.exponent_field =
         detail::binary_text(std::uint64_t{magnitude} >> layout::fraction_bits, layout::exponent_bits);
     result.fraction_field = detail::binary_text(fraction, layout::fraction_bits);
-    result.negative = detail::number_text<format>(bits, {}).is_negative_number();
-    result.exact = detail::exact_text<format>(bits);
+    result.negative = detail::decode<format>(bits).negative;
+    result.exact = detail::styled_text<format>(bits, {detail::notation::exact});
     result.shortest = detail::styled_text<format>(bits, {});
     result.hexadecimal = detail::styled_text<format>(bits, {detail::notation::hexadecimal});
     if (kind == detail::category::infinite || kind == detail::category::nan) return result;

@@ -5,10 +5,40 @@
 #pragma once
 
 #include <mp/numbers/format/decimal.hpp>
+#include <mp/numbers/format/named_formats.hpp>
 
 #include <cstddef>
 
+namespace mp::detail { inline namespace MP_CORE_NAMESPACE {
+
+/// A number as far as its text depends on it. Fits two registers.
+struct decoded_number {
+    category kind;
+    bool negative;
+    bool even;  ///< its code is even, so that the middles between it and its neighbours read back as it
+    bool lower_is_closer;  ///< the distance to the number below is half of that to the number above
+    int exponent;
+    std::uint64_t significand;  ///< 0 for all kinds but finite
+};
+
+}}  // namespace mp::detail
+
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
+
+template <class Format>
+MP_HOST_DEVICE constexpr decoded_number decode(storage_of<Format> bits) {
+    using layout = layout_of<Format>;
+    const category kind = categorize<Format>(bits);
+    // The NaN in the place of minus zero has no sign.
+    const bool no_sign = kind == category::nan && Format::nans == nan_encoding::negative_zero;
+    if (kind != category::finite) {
+        return {kind, is_negative<Format>(bits) && !no_sign, false, false, 0, 0};
+    }
+    const exact_value x = unpack<Format>(bits);
+    const bool lowest_binade = layout::has_zero && x.exponent == layout::quantum_exponent;
+    const bool lower_is_closer = x.significand == layout::hidden_bit && !lowest_binade;
+    return {kind, x.negative, (bits & 1) == 0, lower_is_closer, x.exponent, x.significand};
+}
 
 /// The decimal digits of a positive number, d.ddd * 10^exponent, without zeros at the end. They end where the
 /// array ends or before, because that is the order in which division finds them.
@@ -23,26 +53,27 @@ struct decimal_digits {
     [[nodiscard]] MP_HOST_DEVICE constexpr char at(int i) const {
         return i >= 0 && i < count ? digit[begin + i] : '0';
     }
-    MP_HOST_DEVICE constexpr void epilogue_tile_zeros() {
+    MP_HOST_DEVICE constexpr void trim_zeros() {
         while (count > 0 && digit[begin + count - 1] == '0') --count;
     }
 };
 
-/// Numbers of the format have no more digits than this.
+/// Bits of the integers from which all digits of a number of the format follow: m * 5^-quantum with
+/// m < 2^precision for the longest fraction, and the largest number. At least 128. The integers of
+/// shortest_digits_in need no more: where bits_for_shortest() is over 128, it is less than 12 - 0.7 * quantum for
+/// the lowest binade and less than 12 + 0.7 * max_exponent for the largest number. In between are numbers m * 2^e with
+/// a positive estimate E > e, for which scale = 4 * 10^E / 2^e <= 4 * m < 2^(precision + 2).
 template <class Format>
-inline constexpr int most_exact_digits = [] {
+inline constexpr int exact_digit_bits = [] {
     using layout = layout_of<Format>;
     constexpr int quantum = layout::quantum_exponent;
-    // m * 2^quantum = m * 5^-quantum * 10^quantum with m < 2^precision is the longest of the fractions.
-    const int fraction =
-        quantum < 0 ? ceil_log10_of_power_of_two(layout::precision + bits_of_power_of_five(-quantum)) : 0;
-    const int whole = layout::max_exponent > 0 ? ceil_log10_of_power_of_two(layout::max_exponent + 1) : 0;
-    const int most = (fraction > whole ? fraction : whole) + 1;
-    return most < 20 ? 20 : most;
+    const int fraction = quantum < 0 ? layout::precision + bits_of_power_of_five(-quantum) : 0;
+    const int most = fraction > layout::max_exponent ? fraction : layout::max_exponent + 1;
+    return most < 128 ? 128 : most;
 }();
 
-template <class Format>
-using digits_of = decimal_digits<most_exact_digits<Format>>;
+template <class Class>
+using digits_of = decimal_digits<ceil_log10_of_power_of_two(exact_digit_bits<Class>) + 1>;
 
 // The three kinds of integers that digits are found with; those with 64 and 128 bits take the numbers that
 // they are large enough for.
@@ -58,22 +89,6 @@ MP_HOST_DEVICE constexpr void multiply_fives(wide_integer<Words>& x, int power) 
     x.multiply_power_of_five(power);
 }
 template <class Integer>
-MP_HOST_DEVICE constexpr void shift_up(Integer& x, int count) {
-    x <<= count;
-}
-template <int Words>
-MP_HOST_DEVICE constexpr void shift_up(wide_integer<Words>& x, int count) {
-    x.shift_left(count);
-}
-template <class Integer>
-MP_HOST_DEVICE constexpr void multiply_by_ten(Integer& x) {
-    x *= 10;
-}
-template <int Words>
-MP_HOST_DEVICE constexpr void multiply_by_ten(wide_integer<Words>& x) {
-    x.multiply_add(10, 0);
-}
-template <class Integer>
 MP_HOST_DEVICE constexpr int compare(const Integer& a, const Integer& b) {
     return a < b ? -1 : a > b ? 1 : 0;
 }
@@ -81,36 +96,26 @@ template <int Words>
 MP_HOST_DEVICE constexpr int compare(const wide_integer<Words>& a, const wide_integer<Words>& b) {
     return a.compare(b);
 }
-template <class Integer>
-MP_HOST_DEVICE constexpr Integer sum(const Integer& a, const Integer& b) {
-    return a + b;
-}
-template <int Words>
-MP_HOST_DEVICE constexpr wide_integer<Words> sum(wide_integer<Words> a, const wide_integer<Words>& b) {
-    a.add(b);
-    return a;
-}
 /// Takes `scale` away as often as possible, which is less than ten times, and returns how often.
-template <class Integer>
-MP_HOST_DEVICE constexpr int take_digit(Integer& remainder, const Integer& scale) {
+MP_HOST_DEVICE constexpr int take_digit(uint128& remainder, const uint128& scale) {
     int digit = 0;
-    for (; compare(remainder, scale) >= 0; ++digit) {
-        if constexpr (requires { remainder.subtract(scale); }) {
-            remainder.subtract(scale);
-        } else {
-            remainder -= scale;
-        }
-    }
+    for (; remainder >= scale; ++digit) remainder -= scale;
     return digit;
 }
+template <int Words>
+MP_HOST_DEVICE constexpr int take_digit(wide_integer<Words>& remainder, const wide_integer<Words>& scale) {
+    return static_cast<int>(remainder.divide_step(scale, 0));
+}
 MP_HOST_DEVICE constexpr int take_digit(std::uint64_t& remainder, const std::uint64_t& scale) {
-    const std::uint64_t digit = remainder / scale;
+    // The scale of numbers below 10 is a power of two, and division takes most of the time.
+    const std::uint64_t digit =
+        (scale & (scale - 1)) == 0 ? remainder >> (63 - leading_zeros(scale)) : remainder / scale;
     remainder -= digit * scale;
     return static_cast<int>(digit);
 }
 
 /// An estimate of floor(log10(x)) that is never too large, nor too small by more than one.
-MP_HOST_DEVICE constexpr int estimated_log10(const exact_value& x) {
+MP_HOST_DEVICE constexpr int estimated_log10(const decoded_number& x) {
     return floor_log10_of_power_of_two(63 - leading_zeros(x.significand) + x.exponent);
 }
 
@@ -126,14 +131,15 @@ MP_HOST_DEVICE constexpr int bits_for_shortest(int exponent, int estimate) {
 
 /// Steele and White's algorithm (1990): x = remainder / scale * 10^exponent is the part still to be written;
 /// low / scale and high / scale are half the distances to the neighbours. Powers of two that the powers of
-/// ten share with x are left out.
+/// ten share with x are left out, and for x < 1 the exponent begins as that of the next power of ten, so that the
+/// scale has no fives.
 template <class Integer, int Capacity>
-MP_HOST_DEVICE constexpr void shortest_digits_in(const exact_value& x, bool lower_is_closer, bool even,
+MP_HOST_DEVICE constexpr void shortest_digits_in(const decoded_number& x, int estimate,
                                                  decimal_digits<Capacity>& out) {
-    int exponent = estimated_log10(x);
+    int exponent = estimate < 0 ? estimate + 1 : estimate;
     Integer remainder(x.significand << 2);
     Integer scale(std::uint64_t{4});
-    Integer low(std::uint64_t{lower_is_closer ? 1u : 2u});
+    Integer low(std::uint64_t{x.lower_is_closer ? 1u : 2u});
     Integer high(std::uint64_t{2});
     if (exponent > 0) multiply_fives(scale, exponent);
     if (exponent < 0) {
@@ -142,90 +148,86 @@ MP_HOST_DEVICE constexpr void shortest_digits_in(const exact_value& x, bool lowe
         multiply_fives(high, -exponent);
     }
     if (const int twos = x.exponent - exponent; twos > 0) {
-        shift_up(remainder, twos);
-        shift_up(low, twos);
-        shift_up(high, twos);
+        remainder <<= twos;
+        low <<= twos;
+        high <<= twos;
     } else if (twos < 0) {
-        shift_up(scale, -twos);
+        scale <<= -twos;
     }
-    Integer ten_times = scale;
-    multiply_by_ten(ten_times);
-    if (compare(remainder, ten_times) >= 0) {
-        scale = ten_times;
-        ++exponent;
+    if (estimate >= 0) {
+        Integer ten_times = scale;
+        ten_times *= 10;
+        if (compare(remainder, ten_times) >= 0) {
+            scale = ten_times;
+            ++exponent;
+        }
+    } else if (compare(remainder, scale) < 0) {
+        remainder *= 10;
+        low *= 10;
+        high *= 10;
+        --exponent;
+    }
+    if constexpr (requires { scale.bit_length(); }) {
+        // As divide_step() has it.
+        const int shift = 32 * scale.size - scale.bit_length();
+        remainder <<= shift;
+        scale <<= shift;
+        low <<= shift;
+        high <<= shift;
     }
 
-    out.begin = 0;
-    out.count = 0;
-    out.exponent = exponent;
+    const int ties = x.even ? 1 : 0;
+    int count = 0;
     for (;;) {
         int digit = take_digit(remainder, scale);
-        const int below = compare(remainder, low);
-        const int above = compare(sum(remainder, high), scale);
-        const bool low_enough = below < 0 || (even && below == 0);
-        const bool high_enough = above > 0 || (even && above == 0);
-        if (low_enough || high_enough) {
-            const int half = compare(sum(remainder, remainder), scale);
+        const bool low_enough = compare(remainder, low) < ties;
+        const bool high_enough = compare(remainder + high, scale) > -ties;
+        if (int{low_enough} + int{high_enough} != 0) {  // with one branch
+            const int half = compare(remainder + remainder, scale);
             const bool nearer_above = half > 0 || (half == 0 && digit % 2 != 0);
             const bool up = low_enough && high_enough ? nearer_above : high_enough;
             digit += up ? 1 : 0;
             // Ten can only come of the first digit: a carry into an earlier one would have ended the loop
             // there.
-            if (digit == 10) ++out.exponent;
-            out.digit[out.count++] = digit == 10 ? '1' : static_cast<char>('0' + digit);
+            out.digit[count] = digit == 10 ? '1' : static_cast<char>('0' + digit);
+            out.begin = 0;
+            out.count = count + 1;
+            out.exponent = digit == 10 ? exponent + 1 : exponent;
             return;
         }
-        out.digit[out.count++] = static_cast<char>('0' + digit);
-        multiply_by_ten(remainder);
-        multiply_by_ten(low);
-        multiply_by_ten(high);
+        out.digit[count++] = static_cast<char>('0' + digit);
+        remainder *= 10;
+        low *= 10;
+        high *= 10;
     }
 }
 
-/// The fewest decimal digits that lie nearer to this positive number of the format, x, than to any other, and
-/// among those the digits nearest to it, the even ones of two that are equally near; `even` says that the
-/// last bit of its code is zero, so that the middles between it and its neighbours read back as this number,
-/// too. At its ends the format counts as going on: the smallest and the largest number have neighbours of the
-/// usual distance on both sides.
-template <class Format>
-MP_HOST_DEVICE constexpr void shortest_digits(const exact_value& x, bool even, digits_of<Format>& out) {
-    using layout = layout_of<Format>;
-    const bool lower_is_closer =
-        x.significand == layout::hidden_bit && (x.exponent > layout::quantum_exponent || !layout::has_zero);
-    const int bits = bits_for_shortest(x.exponent, estimated_log10(x));
-    if (bits <= 64) return shortest_digits_in<std::uint64_t>(x, lower_is_closer, even, out);
-    // The most bits are those of the largest number or of those in the lowest binade. Between them are
-    // numbers m * 2^e with a positive estimate E > e, for which scale = 4 * 10^E / 2^e <= 4 * m <
-    // 2^(precision + 2).
-    constexpr int smallest = bits_for_shortest(
-        layout::quantum_exponent, floor_log10_of_power_of_two(layout::quantum_exponent + layout::precision));
-    constexpr int largest = bits_for_shortest(layout::max_exponent - layout::fraction_bits,
-                                              floor_log10_of_power_of_two(layout::max_exponent));
-    constexpr int mixed = 8 + 3 + layout::precision;
-    constexpr int most_of_two = smallest > largest ? smallest : largest;
-    constexpr int most = most_of_two > mixed ? most_of_two : mixed;
-    if constexpr (most > 128) {
-        if (bits > 128) {
-            using wide = wide_integer<most / 32 + 3>;
-            return shortest_digits_in<wide>(x, lower_is_closer, even, out);
-        }
-    }
-    shortest_digits_in<uint128>(x, lower_is_closer, even, out);
+/// The fewest decimal digits that lie nearer to this positive number, x, than to any other of its format, and
+/// among those the digits nearest to it, the even ones of two that are equally near. At its ends the format counts
+/// as going on: the smallest and the largest number have neighbours of the usual distance on both sides.
+template <class Class>
+MP_HOST_DEVICE constexpr void shortest_digits(const decoded_number& x, digits_of<Class>& out) {
+    const int estimate = estimated_log10(x);
+    const int bits = bits_for_shortest(x.exponent, estimate);
+    if (bits <= 64) return shortest_digits_in<std::uint64_t>(x, estimate, out);
+    if (bits <= 128) return shortest_digits_in<uint128>(x, estimate, out);
+    shortest_digits_in<wide_integer<exact_digit_bits<Class> / 32 + 3>>(x, estimate, out);
 }
 
 /// Writes the digits of x in front of those that are there already, `least` of them at least.
 template <int Capacity>
 MP_HOST_DEVICE constexpr void prepend(decimal_digits<Capacity>& out, std::uint64_t x, int least) {
-    for (int i = 0; x != 0 || i < least; ++i, x /= 10) {
-        out.digit[--out.begin] = static_cast<char>('0' + x % 10);
+    int begin = out.begin;
+    for (const int last = begin - least; x != 0 || begin > last; x /= 10) {
+        out.digit[--begin] = static_cast<char>('0' + x % 10);
     }
+    out.begin = begin;
 }
 
-/// All digits of a positive number of the format.
-template <class Format>
-MP_HOST_DEVICE constexpr void exact_digits(exact_value x, digits_of<Format>& out) {
-    using layout = layout_of<Format>;
-    constexpr int capacity = most_exact_digits<Format>;
+/// All digits of a positive number.
+template <class Class>
+MP_HOST_DEVICE constexpr void exact_digits(decoded_number x, digits_of<Class>& out) {
+    constexpr int capacity = sizeof out.digit;
     // Without the twos that x has in common with the power of ten it is m * 5^-exponent or m * 2^exponent.
     const int zeros = 63 - leading_zeros(x.significand & (~x.significand + 1));
     x.significand >>= zeros;
@@ -233,7 +235,10 @@ MP_HOST_DEVICE constexpr void exact_digits(exact_value x, digits_of<Format>& out
     const int length = 64 - leading_zeros(x.significand);
     const int bits = length + (x.exponent < 0 ? bits_of_power_of_five(-x.exponent) : x.exponent);
     out.begin = capacity;
-    if (bits <= 128) {
+    if (bits <= 64) {
+        prepend(out,
+                x.exponent < 0 ? x.significand * power_of_five(-x.exponent) : x.significand << x.exponent, 0);
+    } else if (bits <= 128) {
         uint128 whole = x.significand;
         if (x.exponent < 0) {
             multiply_fives(whole, -x.exponent);
@@ -246,11 +251,7 @@ MP_HOST_DEVICE constexpr void exact_digits(exact_value x, digits_of<Format>& out
         }
         prepend(out, static_cast<std::uint64_t>(whole), 0);
     } else {
-        constexpr int fraction = layout::quantum_exponent < 0
-                                     ? layout::precision + bits_of_power_of_five(-layout::quantum_exponent)
-                                     : 0;
-        constexpr int most = fraction > layout::max_exponent + 1 ? fraction : layout::max_exponent + 1;
-        wide_integer<(most > 128 ? most : 128) / 32 + 3> whole(x.significand);
+        wide_integer<exact_digit_bits<Class> / 32 + 3> whole(x.significand);
         if (x.exponent < 0) {
             whole.multiply_power_of_five(-x.exponent);
         } else {
@@ -263,7 +264,7 @@ MP_HOST_DEVICE constexpr void exact_digits(exact_value x, digits_of<Format>& out
     }
     out.count = capacity - out.begin;
     out.exponent = out.count - 1 + (x.exponent < 0 ? x.exponent : 0);
-    out.epilogue_tile_zeros();
+    out.trim_zeros();
 }
 
 /// Rounds to `kept` digits, which may be zero or less, to nearest; a tie goes to the even digit. What is left
@@ -290,7 +291,7 @@ MP_HOST_DEVICE constexpr void round_digits(decimal_digits<Capacity>& x, int kept
             ++x.exponent;
         }
     }
-    x.epilogue_tile_zeros();
+    x.trim_zeros();
 }
 
 }}  // namespace mp::detail

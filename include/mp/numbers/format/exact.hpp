@@ -11,7 +11,7 @@
 
 #include <cstdint>
 
-namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_CORE_NAMESPACE {
 
 /// A non-zero finite value: (-1)^negative * (significand + tail) * 2^exponent, where tail is 0 when sticky is
 /// false, and some unknown number strictly between 0 and 1 when it is true.
@@ -23,6 +23,10 @@ struct exact_number {
     bool sticky = false;
 };
 using exact_value = exact_number<std::uint64_t>;
+
+}}  // namespace mp::detail
+
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// The exact value of a code whose category is finite.
 template <class Format>

@@ -16,8 +16,8 @@ namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 /// leaves ".5", and "1e" is no number. Besides these, `inf`, `infinity` and `nan` in any case.
 ///
 /// A text may be of any length: of its digits those are kept on which a rounding of the format can depend,
-/// and whether what follows them is all zeros (see decimal_limits).
-template <class Format>
+/// and whether what follows them is all zeros (see decimal_limits_of()).
+template <class Class>
 class number_extraction {
 public:
     /// Takes `c` if it can go on with what was taken before; false ends the number.
@@ -57,7 +57,7 @@ public:
 
     /// What was taken; length 0 if that is no number. Its digits are kept in this object.
     [[nodiscard]] constexpr parsed_number result() {
-        parsed_number x;
+        parsed_number x{};
         x.negative = negative_;
         x.text = text_;
         if (place_ == place::word) {
@@ -110,7 +110,7 @@ private:
         text_.any = true;
         if (has_point_) --text_.exponent;
         if (text_.count == 0 && value == 0) return;
-        if (text_.count == capacity) {
+        if (text_.count == digits_kept) {
             ++text_.exponent;
             more_ = more_ || value != 0;
             return;
@@ -128,8 +128,8 @@ private:
         return true;
     }
 
-    /// Not fewer than 19, so that `leading` has all digits if there are no more.
-    static constexpr int capacity = decimal_limits<Format>::digits > 19 ? decimal_limits<Format>::digits : 19;
+    static constexpr int digits_kept = decimal_limits_of<Class>().digits;
+    static_assert(digits_kept >= 19, "mp: the leading digits are all digits if there are no more");
 
     place place_ = place::front;
     bool negative_ = false;
@@ -141,8 +141,8 @@ private:
     int letters_ = 0;
     const char* word_ = "";
     std::int64_t exponent_ = 0;
-    digit_string text_;
-    char digits_[std::size_t{capacity} + 1];
+    digit_string text_{};
+    char digits_[std::size_t{digits_kept} + 1];
 };
 
 }}  // namespace mp::detail

@@ -193,16 +193,6 @@ constexpr number_style style_of(const format_spec<Character>& spec) {
     return style;
 }
 
-/// A sink that writes to an output iterator of characters.
-template <class Character, class Output>
-struct iterator_sink {
-    Output out;
-    constexpr void put(char c) { *out++ = static_cast<Character>(c); }
-    constexpr void fill(char c, int count) {
-        for (; count > 0; --count) put(c);
-    }
-};
-
 /// Where the libraries differ.
 struct format_rules {
     bool prefix;         ///< hexadecimal numbers have 0x, as in printf
@@ -210,42 +200,49 @@ struct format_rules {
 };
 
 /// Writes a number as the specification says, and returns the end.
-template <class Character, class Output, number T>
-constexpr Output format_number(Output out, T x, const format_spec<Character>& spec, format_rules rules) {
-    const number_text<format_of_t<T>> text(bits_of(x), style_of(spec));
-    const char sign = text.is_negative_number() ? '-' : spec.sign == '-' ? '\0' : spec.sign;
-    const bool prefix = rules.prefix && text.is_finite() && text.is_hexadecimal();
-    counting_sink counter;
-    text.write_magnitude(counter);
-    const std::int64_t length = counter.length + (sign != '\0' ? 1 : 0) + (prefix ? 2 : 0);
+template <class Class, class Character, class Output>
+constexpr Output format_decoded(Output out, const decoded_number& x, const format_spec<Character>& spec,
+                                format_rules rules) {
+    const number_style style = style_of(spec);
+    text_pieces<Class> text(x, style);
+    const char sign = x.negative ? '-' : spec.sign == '-' ? '\0' : spec.sign;
+    const bool finite = x.kind == category::zero || x.kind == category::finite;
+    const bool prefix = rules.prefix && finite && style.form == notation::hexadecimal;
+    const std::int64_t length = text.length() + (sign != '\0' ? 1 : 0) + (prefix ? 2 : 0);
     const std::int64_t padding = spec.width > length ? spec.width - length : 0;
     // Zeros go between the sign and a finite number, if nothing is said about the place.
-    const bool zeros = spec.zeros && spec.align == alignment::none && text.is_finite();
-    const bool left_by_default = rules.specials_left && !text.is_finite() && !spec.zeros;
+    const bool zeros = spec.zeros && spec.align == alignment::none && finite;
+    const bool left_by_default = rules.specials_left && !finite && !spec.zeros;
     const alignment align = spec.align != alignment::none ? spec.align
                             : left_by_default             ? alignment::left
                                                           : alignment::right;
     const std::int64_t before = zeros || align == alignment::left ? 0
                                 : align == alignment::center      ? padding / 2
                                                                   : padding;
-    iterator_sink<Character, Output> sink{static_cast<Output&&>(out)};
+    const auto put = [&](char c) { *out++ = static_cast<Character>(c); };
     const auto pad = [&](std::int64_t count) {
         for (; count > 0; --count) {
-            for (int i = 0; i < spec.fill_length; ++i) *sink.out++ = spec.fill[i];
+            for (int i = 0; i < spec.fill_length; ++i) *out++ = spec.fill[i];
         }
     };
     pad(before);
-    if (sign != '\0') sink.put(sign);
+    if (sign != '\0') put(sign);
     if (prefix) {
-        sink.put('0');
-        sink.put(spec.type == 'A' ? 'X' : 'x');
+        put('0');
+        put(spec.type == 'A' ? 'X' : 'x');
     }
     if (zeros) {
-        sink.fill('0', static_cast<int>(padding));
+        for (std::int64_t i = 0; i < padding; ++i) put('0');
     }
-    text.write_magnitude(sink);
+    text.write(put);
     if (!zeros) pad(padding - before);
-    return static_cast<Output&&>(sink.out);
+    return out;
+}
+template <class Character, class Output, number T>
+constexpr Output format_number(Output out, T x, const format_spec<Character>& spec, format_rules rules) {
+    using format = format_of_t<T>;
+    return format_decoded<text_class<format>>(static_cast<Output&&>(out), decode<format>(bits_of(x)), spec,
+                                              rules);
 }
 
 }}  // namespace mp::detail

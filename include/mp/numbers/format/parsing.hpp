@@ -8,6 +8,34 @@
 
 #include <charconv>
 #include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+namespace mp::detail { inline namespace MP_CORE_NAMESPACE {
+
+/// The grammar that a text is read by: that of std::from_chars, or that of literals, where 0x announces a
+/// hexadecimal number and the separator ' may stand between digits.
+struct grammar {
+    std::chars_format format = std::chars_format::general;
+    bool literal = false;
+};
+
+/// What was read from the front of a text, and where reading stopped; length 0 means that nothing was a
+/// number. The digits of `text` stay where they are.
+struct parsed_number {
+    category kind = category::zero;
+    bool negative = false;
+    bool hexadecimal = false;
+    digit_string text{};
+    std::int64_t exponent = 0;  ///< of ten or two, to be applied to the last digit
+    std::ptrdiff_t length = 0;
+};
+
+/// parse_number() outside of constant expressions and device code.
+[[nodiscard]] MP_CORE_FUNCTION parsed_number core_parse_number(const char* first, const char* last,
+                                                               grammar rules) noexcept;
+
+}}  // namespace mp::detail
 
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
@@ -31,24 +59,6 @@ MP_HOST_DEVICE constexpr int match_word(const char* first, const char* last, con
     }
     return length;
 }
-
-/// The grammar that a text is read by: that of std::from_chars, or that of literals, where 0x announces a
-/// hexadecimal number and the separator ' may stand between digits.
-struct grammar {
-    std::chars_format format = std::chars_format::general;
-    bool literal = false;
-};
-
-/// What was read from the front of a text, and where reading stopped; length 0 means that nothing was a
-/// number. The digits of `text` stay where they are.
-struct parsed_number {
-    category kind = category::zero;
-    bool negative = false;
-    bool hexadecimal = false;
-    digit_string text{};
-    std::int64_t exponent = 0;  ///< of ten or two, to be applied to the last digit
-    std::ptrdiff_t length = 0;
-};
 
 /// Exponents in texts are cut off when they get as large, which changes no result: texts with more than 10^15
 /// digits are not to be had.
@@ -101,9 +111,9 @@ MP_HOST_DEVICE constexpr const char* parse_digits(const char* first, const char*
     return p;
 }
 
-/// Reads a number as the grammar says.
-MP_HOST_DEVICE constexpr parsed_number parse_number(const char* first, const char* last, grammar rules) {
-    parsed_number result;
+/// parse_number() in the source that calls it.
+MP_HOST_DEVICE constexpr parsed_number parse_number_here(const char* first, const char* last, grammar rules) {
+    parsed_number result{};
     const char* p = first;
     if (p != last && *p == '-') {
         result.negative = true;
@@ -152,9 +162,16 @@ MP_HOST_DEVICE constexpr parsed_number parse_number(const char* first, const cha
     return result;
 }
 
+/// Reads a number as the grammar says.
+MP_HOST_DEVICE constexpr parsed_number parse_number(const char* first, const char* last, grammar rules) {
+#if !MP_DEVICE_CODE
+    if (!std::is_constant_evaluated()) return core_parse_number(first, last, rules);
+#endif
+    return parse_number_here(first, last, rules);
+}
+
 /// The value of hexadecimal digits times 2^exponent, not zero, as an exact value of 64 bits. Up to 31 digits
 /// fit the integer; those behind them are far below what decides.
-template <class Format>
 MP_HOST_DEVICE constexpr exact_value from_hexadecimal(const digit_string& text, std::int64_t exponent) {
     uint128 significand = 0;
     int used = 0;
@@ -181,7 +198,7 @@ MP_HOST_DEVICE constexpr exact_value from_hexadecimal(const digit_string& text, 
 /// 10^17, and that of its digits is less in magnitude than its length.
 template <class Format>
 MP_HOST_DEVICE constexpr exact_value value_of(const parsed_number& x) {
-    exact_value value = x.hexadecimal ? from_hexadecimal<Format>(x.text, x.exponent + 4 * x.text.exponent)
+    exact_value value = x.hexadecimal ? from_hexadecimal(x.text, x.exponent + 4 * x.text.exponent)
                                       : from_decimal<Format>(x.text, x.exponent + x.text.exponent);
     value.negative = x.negative;
     return value;
@@ -255,3 +272,14 @@ constexpr read_code<Format> code_of_extracted(const parsed_number& x) {
 }
 
 }}  // namespace mp::detail
+
+#if MP_CORE_BODIES
+namespace mp::detail { inline namespace MP_CORE_NAMESPACE {
+
+MP_CORE_FUNCTION parsed_number core_parse_number(const char* first, const char* last,
+                                                 grammar rules) noexcept {
+    return parse_number_here(first, last, rules);
+}
+
+}}  // namespace mp::detail
+#endif

@@ -1,19 +1,22 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// Numbers in fixed, scientific, general and hexadecimal notation, rounded once from the exact value. What
-/// is to be written is decided first (number_text), and then goes to any sink, so that its length can be
-/// counted before it is written.
+/// Numbers in fixed, scientific, general and hexadecimal notation, rounded once from the exact value. Nothing here
+/// depends on the format but the size of integers, see text_class.
 #pragma once
 
 #include <mp/numbers/format/digits.hpp>
 
 #include <charconv>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
 
-namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_CORE_NAMESPACE {
 
 /// `shortest` is fixed or scientific notation, whichever is shorter, and fixed if they are equal. Whole
-/// numbers in fixed notation have all their digits.
-enum class notation : unsigned char { shortest, general, fixed, scientific, hexadecimal };
+/// numbers in fixed notation have all their digits. `exact` has all digits of every number; in scientific
+/// notation where fixed notation would be mostly zeros.
+enum class notation : unsigned char { shortest, general, fixed, scientific, hexadecimal, exact };
 
 /// How a number is to be written. Without a precision (any negative one) with the fewest digits that read
 /// back as the same number, in hexadecimal notation all digits.
@@ -24,85 +27,66 @@ struct number_style {
     bool upper = false;
 };
 
+/// Writes the text of a number of a format that fits texts of double: from the character with index `skip` on, and at
+/// most `size` characters. Returns the length of the whole text.
+[[nodiscard]] MP_CORE_FUNCTION std::int64_t core_write_text(decoded_number x, const number_style& style,
+                                                            char* to, std::int64_t size,
+                                                            std::int64_t skip) noexcept;
+
+}}  // namespace mp::detail
+
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
+
 MP_HOST_DEVICE constexpr char upper_case(char c) {
     return c >= 'a' && c <= 'z' ? static_cast<char>(c - ('a' - 'A')) : c;
 }
 
-/// A sink that counts.
-struct counting_sink {
-    std::int64_t length = 0;
-    MP_HOST_DEVICE constexpr void put(char) { ++length; }
-    MP_HOST_DEVICE constexpr void fill(char, int count) { length += count; }
-};
-
-/// A sink that writes to [first, last), and remembers whether that was too small.
-struct bounded_sink {
-    char* next;
-    char* last;
-    bool overflows = false;
-    MP_HOST_DEVICE constexpr void put(char c) {
-        if (next == last) {
-            overflows = true;
-        } else {
-            *next++ = c;
-        }
+/// Takes the characters of a text, each with its index, and keeps those with indices from 0 to size - 1. Functions
+/// return the next index.
+struct text_window {
+    char* to;
+    std::int64_t size;
+    [[nodiscard]] MP_HOST_DEVICE constexpr std::int64_t put(std::int64_t index, char c) const {
+        if (static_cast<std::uint64_t>(index) < static_cast<std::uint64_t>(size)) to[index] = c;
+        return index + 1;
     }
-    MP_HOST_DEVICE constexpr void fill(char c, int count) {
-        for (; count > 0 && !overflows; --count) put(c);
+    [[nodiscard]] MP_HOST_DEVICE constexpr std::int64_t fill(std::int64_t index, char c, int count) const {
+        if (count <= 0) return index;
+        const std::int64_t end = index + count;
+        if (index < 0) index = end < 0 ? end : 0;
+        while (index < end && index < size) index = put(index, c);
+        return end;
     }
 };
 
 /// The text of one number, ready to be written.
-template <class Format>
+template <class Class>
 class number_text {
 public:
-    MP_HOST_DEVICE constexpr number_text(storage_of<Format> bits, const number_style& style)
-        : point_(style.alternate), upper_(style.upper) {
-        kind_ = categorize<Format>(bits);
-        // The NaN in the place of minus zero has no sign.
-        const bool no_sign = kind_ == category::nan && Format::nans == nan_encoding::negative_zero;
-        negative_ = is_negative<Format>(bits) && !no_sign;
+    MP_HOST_DEVICE constexpr number_text(const decoded_number& x, const number_style& style)
+        : kind_(x.kind), negative_(x.negative), point_(style.alternate), upper_(style.upper) {
         if (kind_ == category::nan || kind_ == category::infinite) return;
-        exact_value value{};
-        if (kind_ == category::finite) value = unpack<Format>(bits);
         if (style.form == notation::hexadecimal) {
-            prepare_hexadecimal(value, style.precision);
+            prepare_hexadecimal(x, style.precision);
+        } else if (style.form == notation::exact) {
+            set_exact(x);
+            choose(digits_.exponent >= -6 && digits_.exponent <= 20);
         } else if (style.precision < 0) {
-            prepare_shortest(value, (bits & 1) == 0, style);
+            prepare_shortest(x, style);
         } else {
-            prepare_rounded(value, style);
+            prepare_rounded(x, style);
         }
     }
 
-    [[nodiscard]] MP_HOST_DEVICE constexpr bool is_negative_number() const { return negative_; }
-    [[nodiscard]] MP_HOST_DEVICE constexpr bool is_finite() const {
-        return kind_ == category::zero || kind_ == category::finite;
-    }
-    [[nodiscard]] MP_HOST_DEVICE constexpr bool is_hexadecimal() const {
-        return form_ == notation::hexadecimal;
-    }
-
-    /// The text without a sign.
-    MP_ANY_EXECUTION_SPACE
-    template <class Sink>
-    MP_HOST_DEVICE constexpr void write_magnitude(Sink& sink) const {
-        if (!is_finite()) {
+    MP_HOST_DEVICE constexpr std::int64_t write(text_window out, std::int64_t index) const {
+        if (negative_) index = out.put(index, '-');
+        if (kind_ == category::nan || kind_ == category::infinite) {
             const char* word = kind_ == category::nan ? "nan" : "inf";
-            for (int i = 0; i < 3; ++i) sink.put(cased(word[i]));
-        } else if (form_ == notation::hexadecimal) {
-            write_hexadecimal(sink);
-        } else if (form_ == notation::scientific) {
-            write_scientific(sink);
-        } else {
-            write_fixed(sink);
+            for (int i = 0; i < 3; ++i) index = out.put(index, cased(word[i]));
+            return index;
         }
-    }
-
-    MP_ANY_EXECUTION_SPACE
-    template <class Sink>
-    MP_HOST_DEVICE constexpr void write(Sink& sink) const {
-        if (negative_) sink.put('-');
-        write_magnitude(sink);
+        if (form_ == notation::hexadecimal) return write_hexadecimal(out, index);
+        return form_ == notation::scientific ? write_scientific(out, index) : write_fixed(out, index);
     }
 
 private:
@@ -114,6 +98,13 @@ private:
         digits_.count = 1;
         digits_.exponent = 0;
     }
+    MP_HOST_DEVICE constexpr void set_exact(const decoded_number& x) {
+        if (kind_ == category::zero) {
+            set_zero();
+        } else {
+            exact_digits<Class>(x, digits_);
+        }
+    }
     [[nodiscard]] MP_HOST_DEVICE constexpr int places_in_fixed() const {
         const int places = digits_.count - 1 - digits_.exponent;
         return places > 0 ? places : 0;
@@ -123,12 +114,11 @@ private:
         places_ = fixed ? places_in_fixed() : digits_.count - 1;
     }
 
-    MP_HOST_DEVICE constexpr void prepare_shortest(const exact_value& x, bool even,
-                                                   const number_style& style) {
+    MP_HOST_DEVICE constexpr void prepare_shortest(const decoded_number& x, const number_style& style) {
         if (kind_ == category::zero) {
             set_zero();
         } else {
-            shortest_digits<Format>(x, even, digits_);
+            shortest_digits<Class>(x, digits_);
         }
         if (style.form == notation::shortest) {
             const int power = digits_.exponent < 0 ? -digits_.exponent : digits_.exponent;
@@ -146,24 +136,20 @@ private:
         }
         // A whole number with more places than digits is written out exactly, as std::to_chars does: among
         // texts of equal length the one nearest to the value is wanted.
-        if (form_ == notation::fixed && digits_.exponent >= digits_.count) exact_digits<Format>(x, digits_);
+        if (form_ == notation::fixed && digits_.exponent >= digits_.count) exact_digits<Class>(x, digits_);
     }
 
     /// Whether the shortest digits are a power of ten with one place more than the number has, which is whole
     /// then: the bfloat16 99840 lies next to 1e+05, but 99840 is as long.
-    [[nodiscard]] MP_HOST_DEVICE constexpr bool is_rounded_up_to_power_of_ten(const exact_value& x) const {
+    [[nodiscard]] MP_HOST_DEVICE constexpr bool is_rounded_up_to_power_of_ten(const decoded_number& x) const {
         if (digits_.exponent < 1 || digits_.count != 1 || digits_.digit[digits_.begin] != '1') return false;
-        digits_of<Format> exact;
-        exact_digits<Format>(x, exact);
+        digits_of<Class> exact;
+        exact_digits<Class>(x, exact);
         return exact.exponent < digits_.exponent;
     }
 
-    MP_HOST_DEVICE constexpr void prepare_rounded(const exact_value& x, const number_style& style) {
-        if (kind_ == category::zero) {
-            set_zero();
-        } else {
-            exact_digits<Format>(x, digits_);
-        }
+    MP_HOST_DEVICE constexpr void prepare_rounded(const decoded_number& x, const number_style& style) {
+        set_exact(x);
         const int precision = style.precision;
         if (style.form == notation::fixed) {
             // More digits than any number has may be asked for; the sum must not overflow.
@@ -189,7 +175,7 @@ private:
 
     /// One hexadecimal digit before the point, 1 for all numbers but zero. (2 if rounding carries, as C
     /// prints it.)
-    MP_HOST_DEVICE constexpr void prepare_hexadecimal(const exact_value& x, int precision) {
+    MP_HOST_DEVICE constexpr void prepare_hexadecimal(const decoded_number& x, int precision) {
         form_ = notation::hexadecimal;
         hexadecimal_places_ = 0;
         if (kind_ == category::finite) {
@@ -221,78 +207,87 @@ private:
     [[nodiscard]] MP_HOST_DEVICE constexpr char cased(char c) const { return upper_ ? upper_case(c) : c; }
 
     /// `places` digits from the one with index `first` on.
-    MP_ANY_EXECUTION_SPACE
-    template <class Sink>
-    MP_HOST_DEVICE constexpr void write_digits(Sink& sink, int first, int places) const {
+    MP_HOST_DEVICE constexpr std::int64_t write_digits(text_window out, std::int64_t index, int first,
+                                                       int places) const {
         const int left_of_all = first < 0 ? (-first < places ? -first : places) : 0;
-        sink.fill('0', left_of_all);
+        index = out.fill(index, '0', left_of_all);
         first += left_of_all;
         places -= left_of_all;
         for (; places > 0 && first < digits_.count; ++first, --places) {
-            sink.put(digits_.digit[digits_.begin + first]);
+            index = out.put(index, digits_.digit[digits_.begin + first]);
         }
-        sink.fill('0', places);
+        return out.fill(index, '0', places);
     }
 
-    MP_ANY_EXECUTION_SPACE
-    template <class Sink>
-    MP_HOST_DEVICE constexpr void write_fixed(Sink& sink) const {
-        if (digits_.exponent < 0) {
-            sink.put('0');
-        } else {
-            write_digits(sink, 0, digits_.exponent + 1);
-        }
-        if (places_ > 0 || point_) sink.put('.');
-        write_digits(sink, digits_.exponent + 1, places_);
+    MP_HOST_DEVICE constexpr std::int64_t write_fixed(text_window out, std::int64_t index) const {
+        const int exponent = digits_.exponent;
+        index = exponent < 0 ? out.put(index, '0') : write_digits(out, index, 0, exponent + 1);
+        if (places_ > 0 || point_) index = out.put(index, '.');
+        return write_digits(out, index, exponent + 1, places_);
     }
 
-    MP_ANY_EXECUTION_SPACE
-    template <class Sink>
-    MP_HOST_DEVICE constexpr void write_power(Sink& sink, char letter, int power, int least) const {
-        sink.put(cased(letter));
-        sink.put(power < 0 ? '-' : '+');
+    /// An exponent, with digits from that of `unit` or a higher one on.
+    MP_HOST_DEVICE constexpr std::int64_t write_power(text_window out, std::int64_t index, char letter,
+                                                      int power, int unit) const {
+        index = out.put(index, cased(letter));
+        index = out.put(index, power < 0 ? '-' : '+');
         const int magnitude = power < 0 ? -power : power;
-        // Exponents of two have up to five digits, with 16 bits for them in a format.
-        for (int unit = 10000, place = 5; place > 0; unit /= 10, --place) {
-            if (magnitude >= unit || place <= least) {
-                sink.put(static_cast<char>('0' + magnitude / unit % 10));
-            }
-        }
+        while (magnitude >= 10 * unit) unit *= 10;
+        for (; unit > 0; unit /= 10) index = out.put(index, static_cast<char>('0' + magnitude / unit % 10));
+        return index;
     }
 
-    MP_ANY_EXECUTION_SPACE
-    template <class Sink>
-    MP_HOST_DEVICE constexpr void write_scientific(Sink& sink) const {
-        write_digits(sink, 0, 1);
-        if (places_ > 0 || point_) sink.put('.');
-        write_digits(sink, 1, places_);
-        write_power(sink, 'e', digits_.exponent, 2);
+    MP_HOST_DEVICE constexpr std::int64_t write_scientific(text_window out, std::int64_t index) const {
+        index = write_digits(out, index, 0, 1);
+        if (places_ > 0 || point_) index = out.put(index, '.');
+        index = write_digits(out, index, 1, places_);
+        return write_power(out, index, 'e', digits_.exponent, 10);
     }
 
-    MP_ANY_EXECUTION_SPACE
-    template <class Sink>
-    MP_HOST_DEVICE constexpr void write_hexadecimal(Sink& sink) const {
-        sink.put(static_cast<char>('0' + (hexadecimal_ >> (4 * hexadecimal_places_))));
-        if (places_ > 0 || point_) sink.put('.');
+    MP_HOST_DEVICE constexpr std::int64_t write_hexadecimal(text_window out, std::int64_t index) const {
+        index = out.put(index, static_cast<char>('0' + (hexadecimal_ >> (4 * hexadecimal_places_))));
+        if (places_ > 0 || point_) index = out.put(index, '.');
         for (int i = hexadecimal_places_ - 1; i >= 0; --i) {
             const auto digit = static_cast<int>(hexadecimal_ >> (4 * i) & 15);
-            sink.put(cased(static_cast<char>(digit < 10 ? '0' + digit : 'a' + digit - 10)));
+            index = out.put(index, cased(static_cast<char>(digit < 10 ? '0' + digit : 'a' + digit - 10)));
         }
-        sink.fill('0', places_ - hexadecimal_places_);
-        write_power(sink, 'p', power_, 1);
+        index = out.fill(index, '0', places_ - hexadecimal_places_);
+        return write_power(out, index, 'p', power_, 1);
     }
 
-    category kind_ = category::zero;
-    bool negative_ = false;
-    bool point_ = false;
-    bool upper_ = false;
+    category kind_;
+    bool negative_;
+    bool point_;
+    bool upper_;
     notation form_ = notation::fixed;
     int places_ = 0;  ///< digits after the point
     int power_ = 0;
     int hexadecimal_places_ = 0;
     std::uint64_t hexadecimal_ = 0;
-    digits_of<Format> digits_;
+    digits_of<Class> digits_;
 };
+
+/// core_write_text() for every class, in constant expressions and device code, too.
+template <class Class>
+MP_HOST_DEVICE constexpr std::int64_t write_text(decoded_number x, const number_style& style, char* to,
+                                                 std::int64_t size, std::int64_t skip) {
+#if !MP_DEVICE_CODE
+    if constexpr (fits_texts_of<Class, formats::binary64>) {
+        if (!std::is_constant_evaluated()) return core_write_text(x, style, to, size, skip);
+    }
+#endif
+    return number_text<Class>(x, style).write({to, size}, -skip) + skip;
+}
+
+/// Writes to [first, last), or reports that the text does not fit.
+template <class Format>
+MP_HOST_DEVICE constexpr std::to_chars_result write_bounded(char* first, char* last, storage_of<Format> bits,
+                                                            const number_style& style) {
+    const std::int64_t length =
+        write_text<small_text_class<Format>>(decode<Format>(bits), style, first, last - first, 0);
+    if (length > last - first) return {last, std::errc::value_too_large};
+    return {first + length, std::errc{}};
+}
 
 /// Notation of a std::chars_format; general where it names several.
 MP_HOST_DEVICE constexpr notation to_notation(std::chars_format format) {
@@ -308,14 +303,42 @@ MP_HOST_DEVICE constexpr notation to_notation(std::chars_format format) {
     }
 }
 
-/// Writes to [first, last), or reports that the text does not fit.
-template <class Format>
-MP_HOST_DEVICE constexpr std::to_chars_result write_bounded(char* first, char* last, storage_of<Format> bits,
-                                                            const number_style& style) {
-    bounded_sink sink{first, last};
-    number_text<Format>(bits, style).write(sink);
-    if (sink.overflows) return {last, std::errc::value_too_large};
-    return {sink.next, std::errc{}};
+/// The text of a number without its sign, for output that takes characters one by one. The pieces of long texts hold all
+/// digits of a number at once.
+template <class Class>
+class text_pieces {
+public:
+    constexpr text_pieces(decoded_number x, const number_style& style) : x_(x), style_(style) {
+        x_.negative = false;
+        length_ = write_text<Class>(x_, style_, piece_, sizeof piece_, 0);
+    }
+
+    [[nodiscard]] constexpr std::int64_t length() const { return length_; }
+
+    template <class Put>
+    constexpr void write(const Put& put) {
+        for (std::int64_t done = 0; done < length_;) {
+            if (done != 0) static_cast<void>(write_text<Class>(x_, style_, piece_, sizeof piece_, done));
+            for (std::size_t i = 0; i < sizeof piece_ && done < length_; ++i, ++done) put(piece_[i]);
+        }
+    }
+
+private:
+    decoded_number x_;
+    number_style style_;
+    std::int64_t length_;
+    char piece_[sizeof digits_of<Class>::digit + 256];
+};
+
+}}  // namespace mp::detail
+
+#if MP_CORE_BODIES
+namespace mp::detail { inline namespace MP_CORE_NAMESPACE {
+
+MP_CORE_FUNCTION std::int64_t core_write_text(decoded_number x, const number_style& style, char* to,
+                                              std::int64_t size, std::int64_t skip) noexcept {
+    return number_text<formats::binary64>(x, style).write({to, size}, -skip) + skip;
 }
 
 }}  // namespace mp::detail
+#endif

@@ -147,27 +147,13 @@ MP_HOST_DEVICE constexpr std::from_chars_result from_chars(const char* first, co
 
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
-/// A sink that writes to a stream's buffer.
-template <class Character, class Traits>
-struct stream_sink {
-    std::basic_ostream<Character, Traits>& stream;
-    bool failed = false;
-    void put(char c) { put_wide(static_cast<Character>(c)); }
-    void put_wide(Character c) {
-        failed = failed || Traits::eq_int_type(stream.rdbuf()->sputc(c), Traits::eof());
-    }
-    void fill(char c, int count) {
-        for (; count > 0; --count) put(c);
-    }
-};
-
 /// How a stream wants its numbers. The default, no notation and precision 6, stands for the shortest text.
 template <class Character, class Traits>
 number_style style_of(const std::basic_ostream<Character, Traits>& stream) {
     using base = std::basic_ostream<Character, Traits>;
     const auto flags = stream.flags();
     const auto form = flags & base::floatfield;
-    number_style style;
+    number_style style{};
     style.alternate = (flags & base::showpoint) != typename base::fmtflags{};
     style.upper = (flags & base::uppercase) != typename base::fmtflags{};
     if (form == (base::fixed | base::scientific)) {
@@ -183,11 +169,51 @@ number_style style_of(const std::basic_ostream<Character, Traits>& stream) {
     return style;
 }
 
+/// Writes a number to a stream, as operator<< does.
+template <class Class, class Character, class Traits>
+std::basic_ostream<Character, Traits>& insert_number(std::basic_ostream<Character, Traits>& stream,
+                                                     const decoded_number& x) {
+    using base = std::basic_ostream<Character, Traits>;
+    const typename base::sentry ready(stream);
+    if (!ready) return stream;
+    const number_style style = style_of(stream);
+    text_pieces<Class> text(x, style);
+    char head[3];
+    int head_length = 0;
+    const bool plus = (stream.flags() & base::showpos) != typename base::fmtflags{};
+    if (x.negative || plus) head[head_length++] = x.negative ? '-' : '+';
+    // As the standard has it, padding inside is behind a sign, or else behind "0x".
+    const auto place = stream.flags() & base::adjustfield;
+    int pad_after = place == base::internal ? head_length : 0;
+    if (style.form == notation::hexadecimal && (x.kind == category::zero || x.kind == category::finite)) {
+        head[head_length++] = '0';
+        head[head_length++] = style.upper ? 'X' : 'x';
+        if (place == base::internal && head_length == 2) pad_after = 2;
+    }
+    std::int64_t padding = stream.width() - text.length() - head_length;
+    bool failed = false;
+    const auto put_wide = [&](Character c) {
+        failed = failed || Traits::eq_int_type(stream.rdbuf()->sputc(c), Traits::eof());
+    };
+    const auto put = [&](char c) { put_wide(static_cast<Character>(c)); };
+    const auto pad = [&] {
+        for (; padding > 0 && !failed; --padding) put_wide(stream.fill());
+    };
+    for (int i = 0; i < pad_after; ++i) put(head[i]);
+    if (place != base::left) pad();
+    for (int i = pad_after; i < head_length; ++i) put(head[i]);
+    text.write(put);
+    pad();
+    stream.width(0);
+    if (failed) stream.setstate(base::badbit);
+    return stream;
+}
+
 /// Takes characters from a stream's buffer as long as they belong to the number. Returns what to tell the
 /// stream about that.
-template <class Character, class Traits, class Format>
+template <class Character, class Traits, class Class>
 typename std::basic_istream<Character, Traits>::iostate extract(std::basic_istream<Character, Traits>& stream,
-                                                                number_extraction<Format>& number) {
+                                                                number_extraction<Class>& number) {
     using base = std::basic_istream<Character, Traits>;
     auto* const buffer = stream.rdbuf();
     for (auto next = buffer->sgetc(); !Traits::eq_int_type(next, Traits::eof()); next = buffer->snextc()) {
@@ -209,35 +235,7 @@ namespace mp { inline namespace MP_ISA_NAMESPACE {
 template <class Character, class Traits, class Format>
 std::basic_ostream<Character, Traits>& operator<<(std::basic_ostream<Character, Traits>& stream,
                                                   basic_float<Format> x) {
-    using base = std::basic_ostream<Character, Traits>;
-    const typename base::sentry ready(stream);
-    if (!ready) return stream;
-    const detail::number_text<Format> text(x.bits(), detail::style_of(stream));
-    const bool plus = (stream.flags() & base::showpos) != typename base::fmtflags{};
-    const char sign = text.is_negative_number() ? '-' : plus ? '+' : '\0';
-    const bool prefix = text.is_hexadecimal();
-    detail::counting_sink counter;
-    text.write_magnitude(counter);
-    std::int64_t padding = stream.width() - counter.length - (sign != '\0' ? 1 : 0) - (prefix ? 2 : 0);
-    const auto place = stream.flags() & base::adjustfield;
-    detail::stream_sink<Character, Traits> sink{stream};
-    const auto pad = [&] {
-        for (; padding > 0 && !sink.failed; --padding) sink.put_wide(stream.fill());
-    };
-    if (place != base::left && place != base::internal) pad();
-    if (sign != '\0') sink.put(sign);
-    // As the standard has it: behind a sign, or else behind "0x".
-    if (place == base::internal && sign != '\0') pad();
-    if (prefix) {
-        sink.put('0');
-        sink.put((stream.flags() & base::uppercase) != typename base::fmtflags{} ? 'X' : 'x');
-    }
-    if (place == base::internal) pad();
-    text.write_magnitude(sink);
-    pad();
-    stream.width(0);
-    if (sink.failed) stream.setstate(base::badbit);
-    return stream;
+    return detail::insert_number<detail::text_class<Format>>(stream, detail::decode<Format>(x.bits()));
 }
 
 /// Reads a number after white space, as operator>> of float does in the C locale: it takes the characters
@@ -258,7 +256,7 @@ std::basic_istream<Character, Traits>& operator>>(std::basic_istream<Character, 
     using base = std::basic_istream<Character, Traits>;
     const typename base::sentry ready(stream);
     if (!ready) return stream;
-    detail::number_extraction<Format> number;
+    detail::number_extraction<detail::text_class<Format>> number;
     auto state = base::goodbit;
 #if defined(__cpp_exceptions)
     try {
