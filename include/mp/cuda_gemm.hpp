@@ -33,7 +33,7 @@ namespace mp { inline namespace MP_ISA_NAMESPACE {
 /// others compile theirs.
 template <class A, class B, class C>
 void gemm(cuda_stream exec, float alpha, matrix_view<A> a, matrix_view<B> b, float beta, matrix_view<C> c,
-          const linear_ending& epilogue = {}) {
+          const product_epilogue& epilogue = {}) {
     compiled_product<cuda_stream, std::remove_const_t<A>, std::remove_const_t<B>, C>::multiply(
         exec, alpha, a, b, beta, c, epilogue);
 }
@@ -42,7 +42,7 @@ void gemm(cuda_stream exec, float alpha, matrix_view<A> a, matrix_view<B> b, flo
 /// <mp/device/gpu/gemm.hpp>. One launch, except with operands of 16 and of 8 bits, which take one each.
 template <class A, class B, class C>
 void gemm_batched(cuda_stream exec, std::ptrdiff_t count, float alpha, matrix_batch<A> a, matrix_batch<B> b,
-                  float beta, matrix_batch<C> c, const linear_ending& epilogue = {}) {
+                  float beta, matrix_batch<C> c, const product_epilogue& epilogue = {}) {
     compiled_product<cuda_stream, std::remove_const_t<A>, std::remove_const_t<B>, C>::multiply_batch(
         exec, count, alpha, {a.first, a.stride}, {b.first, b.stride}, beta, c, epilogue);
 }

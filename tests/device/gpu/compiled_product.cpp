@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Products behind a declaration have the bits of mp::gemm with the epilogues that a linear_ending stands for.
+// Products behind a declaration have the bits of mp::gemm with the epilogues that a product_epilogue stands for.
 #include <mp/device/gpu/compiled_product_kernels.hpp>
 
 #include <mp/bfloat16.hpp>
@@ -49,12 +49,12 @@ struct matrices {
 
     /// Compares the bits with those of mp::gemm on the same simulated GPU.
     template <class Epilogue>
-    void check(float beta, const mp::linear_ending& ending, const Epilogue& epilogue) {
+    void check(float beta, const mp::product_epilogue& parts, const Epilogue& epilogue) {
         const auto a_view = mp::row_major<const A>(a.data(), rows, k);
         const auto b_view = mp::transposed(mp::row_major<const B>(b.data(), columns, k));
         mp::gemm(gpu{}, 0.5F, a_view, b_view, beta, mp::row_major(expected.data(), rows, columns), epilogue);
         mp::compiled_product<gpu, A, B, C>::multiply(gpu{}, 0.5F, a_view, b_view, beta,
-                                                     mp::row_major(found.data(), rows, columns), ending);
+                                                     mp::row_major(found.data(), rows, columns), parts);
         CHECK(std::memcmp(static_cast<const void*>(found.data()), static_cast<const void*>(expected.data()),
                           found.size() * sizeof(C)) == 0);
     }
@@ -146,14 +146,14 @@ std::string message_of(Function f) {
     return "no error";
 }
 
-TEST_CASE("a compiled product rejects an ending that does not fit, and writes nothing") {
+TEST_CASE("a compiled product rejects an epilogue that does not fit, and writes nothing") {
     using product = mp::compiled_product<gpu, mp::half, mp::half, float>;
     const std::vector<mp::half> a(rows * k), b(k * columns);
     std::vector<float> c(rows * columns, 7.0F);
     const std::vector<float> bias(columns);
-    const auto multiply = [&](const mp::linear_ending& ending) {
+    const auto multiply = [&](const mp::product_epilogue& parts) {
         product::multiply(gpu{}, 1.0F, mp::row_major(a.data(), rows, k), mp::row_major(b.data(), k, columns),
-                          0.0F, mp::row_major(c.data(), rows, columns), ending);
+                          0.0F, mp::row_major(c.data(), rows, columns), parts);
     };
     CHECK(message_of([&] { multiply({.bias = std::span(bias).first(3)}); }) ==
           "mp::gemm: epilogue.bias.size() is 3; it must equal c.columns, which is 24");

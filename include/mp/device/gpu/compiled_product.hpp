@@ -63,7 +63,7 @@ private:
 /// value = alpha * (A B) + beta * C in float. Each step is rounded to float as those of mp::compose are: the bits of
 ///
 ///     mp::compose(mp::scale_per_column(scale), mp::compose(mp::bias_per_column(bias), mp::relu_epilogue{}))
-struct linear_ending {
+struct product_epilogue {
     epilogue_vector scale{};                           ///< of the values; none is 1
     epilogue_vector bias{};                            ///< added to them
     mp::activation activation = mp::activation::none;  ///< applied to the sums
@@ -80,11 +80,11 @@ template <class Executor, class A, class B, class C>
 struct compiled_product {
     /// c = epilogue(alpha * a b + beta * c): see mp::gemm in <mp/device/gpu/gemm.hpp>.
     static void multiply(const Executor& exec, float alpha, matrix_view<const A> a, matrix_view<const B> b,
-                         float beta, matrix_view<C> c, const linear_ending& epilogue);
+                         float beta, matrix_view<C> c, const product_epilogue& epilogue);
     /// Products of `count` matrices: see mp::gemm_batched.
     static void multiply_batch(const Executor& exec, std::ptrdiff_t count, float alpha,
                                matrix_batch<const A> a, matrix_batch<const B> b, float beta,
-                               matrix_batch<C> c, const linear_ending& epilogue);
+                               matrix_batch<C> c, const product_epilogue& epilogue);
 };
 
 }}  // namespace mp

@@ -22,9 +22,9 @@
 
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
-/// The function object of a linear_ending.
-struct linear_ending_function {
-    linear_ending it;
+/// The function object of a product_epilogue.
+struct product_epilogue_function {
+    product_epilogue it;
 
     MP_HOST_DEVICE float operator()(float value, std::ptrdiff_t row, std::ptrdiff_t column) const {
         // The barrier keeps compilers from contracting product and sum.
@@ -107,8 +107,8 @@ private:
 
 /// Calls multiply() with the epilogue and its instructions. Without parts it is the identity, whose tiles TMA stores.
 template <class Multiply>
-void end_compiled_product(const linear_ending& epilogue, Multiply multiply) {
-    const linear_ending_function function{epilogue};
+void with_epilogue_function(const product_epilogue& epilogue, Multiply multiply) {
+    const product_epilogue_function function{epilogue};
     if (function.is_identity()) {
         multiply(identity_epilogue{}, epilogue_instructions<identity_epilogue>);
     } else {
@@ -117,7 +117,7 @@ void end_compiled_product(const linear_ending& epilogue, Multiply multiply) {
 }
 
 /// Options of the plan for products with this beta: the threads of a block read a C that is added to.
-[[nodiscard]] inline gpu_gemm_options options_of_ending(int instructions, float beta) {
+[[nodiscard]] inline gpu_gemm_options options_of_epilogue(int instructions, float beta) {
     const bool reads_c = !same_value(beta, 0.0F);
     return {.epilogue_instructions =
                 reads_c ? (std::max)(instructions, least_epilogue_instructions) : instructions};
@@ -130,16 +130,16 @@ namespace mp { inline namespace MP_LINKED_NAMESPACE {
 template <class Executor, class A, class B, class C>
 void compiled_product<Executor, A, B, C>::multiply(const Executor& exec, float alpha, matrix_view<const A> a,
                                                    matrix_view<const B> b, float beta, matrix_view<C> c,
-                                                   const linear_ending& epilogue) {
-    detail::end_compiled_product(epilogue, [&](const auto& ending, [[maybe_unused]] int instructions) {
+                                                   const product_epilogue& epilogue) {
+    detail::with_epilogue_function(epilogue, [&](const auto& function, [[maybe_unused]] int instructions) {
         if constexpr (gpu_gemm_pair<A, B>) {
             constexpr auto chosen = gpu_gemm_kernel::automatic;
-            detail::check_gpu_product("mp::gemm", a, b, c, ending);
+            detail::check_gpu_product("mp::gemm", a, b, c, function);
             if (c.rows == 0 || c.columns == 0) return;
-            const auto plan = plan_gemm<chosen>(exec, a, b, detail::options_of_ending(instructions, beta));
-            gemm<chosen>(exec, plan, alpha, a, b, beta, c, ending);
+            const auto plan = plan_gemm<chosen>(exec, a, b, detail::options_of_epilogue(instructions, beta));
+            gemm<chosen>(exec, plan, alpha, a, b, beta, c, function);
         } else {
-            gemm(exec, alpha, a, b, beta, c, ending);
+            gemm(exec, alpha, a, b, beta, c, function);
         }
     });
 }
@@ -148,15 +148,15 @@ template <class Executor, class A, class B, class C>
 void compiled_product<Executor, A, B, C>::multiply_batch(const Executor& exec, std::ptrdiff_t count,
                                                          float alpha, matrix_batch<const A> a,
                                                          matrix_batch<const B> b, float beta,
-                                                         matrix_batch<C> c, const linear_ending& epilogue) {
-    constexpr std::string_view function = "mp::gemm_batched";
-    if (count < 0) detail::throw_argument(function, "count", count, "must not be negative");
+                                                         matrix_batch<C> c,
+                                                         const product_epilogue& epilogue) {
+    if (count < 0) detail::throw_argument("mp::gemm_batched", "count", count, "must not be negative");
     if constexpr (gpu_gemm_pair<A, B>) {
-        detail::end_compiled_product(epilogue, [&](const auto& ending, int instructions) {
+        detail::with_epilogue_function(epilogue, [&](const auto& function, int instructions) {
             constexpr auto chosen = gpu_gemm_kernel::automatic;
             const auto plan =
-                plan_gemm<chosen>(exec, count, a, b, detail::options_of_ending(instructions, beta));
-            gemm_batched<chosen>(exec, plan, alpha, a, b, beta, c, ending);
+                plan_gemm<chosen>(exec, count, a, b, detail::options_of_epilogue(instructions, beta));
+            gemm_batched<chosen>(exec, plan, alpha, a, b, beta, c, function);
         });
     } else {
         for (std::ptrdiff_t i = 0; i < count; ++i) multiply(exec, alpha, a[i], b[i], beta, c[i], epilogue);
