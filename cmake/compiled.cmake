@@ -21,24 +21,23 @@ function(mp_add_compiled target)
   set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON)
 endfunction()
 
-# Products whose kernels mp::compiled_cuda has, as types of A, B and C. A project may set the list before.
-if(NOT DEFINED MP_COMPILED_PRODUCTS)
-  set(MP_COMPILED_PRODUCTS
-    mp::half,mp::half,float mp::half,mp::half,mp::half
-    mp::bfloat16,mp::bfloat16,float mp::bfloat16,mp::bfloat16,mp::bfloat16
-    mp::tfloat32,mp::tfloat32,float
-    mp::float8_e4m3fn,mp::float8_e4m3fn,float mp::float8_e4m3fn,mp::float8_e4m3fn,mp::bfloat16
-    mp::float8_e4m3fn,mp::float8_e5m2,float mp::float8_e4m3fn,mp::float8_e5m2,mp::bfloat16
-    mp::float8_e5m2,mp::float8_e4m3fn,float mp::float8_e5m2,mp::float8_e4m3fn,mp::bfloat16
-    mp::half,std::int8_t,mp::half mp::bfloat16,std::int8_t,mp::bfloat16)
-endif()
-
-# mp_add_compiled_cuda(<target> [<product>...]): the kernels behind <mp/cuda_gemm.hpp>, of all products above, or of those that
-# are named. Where CUDA is enabled; for the architectures of the project.
+# mp_add_compiled_cuda(<target> [<product>...]): the kernels behind <mp/cuda_gemm.hpp>, where CUDA is enabled, for the
+# architectures of the project. A product is the types of A, B and C; without any, they are those of MP_COMPILED_PRODUCTS, or
+# else the usual ones.
 function(mp_add_compiled_cuda target)
   set(products ${ARGN})
   if(NOT products)
     set(products ${MP_COMPILED_PRODUCTS})
+  endif()
+  if(NOT products)
+    foreach(type IN ITEMS mp::half mp::bfloat16)
+      list(APPEND products "${type},${type},float" "${type},${type},${type}" "${type},std::int8_t,${type}")
+    endforeach()
+    list(APPEND products mp::tfloat32,mp::tfloat32,float)
+    foreach(pair IN ITEMS mp::float8_e4m3fn,mp::float8_e4m3fn mp::float8_e4m3fn,mp::float8_e5m2
+        mp::float8_e5m2,mp::float8_e4m3fn)
+      list(APPEND products "${pair},float" "${pair},mp::bfloat16")
+    endforeach()
   endif()
   set(sources "")
   # One source each, so that they compile beside each other, and a program gets those that it calls.

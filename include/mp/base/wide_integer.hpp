@@ -18,10 +18,10 @@ MP_HOST_DEVICE constexpr std::uint64_t power_of_five(int n) {
     return low * ((n & 8) != 0 ? 390625U : 1U) * ((n & 16) != 0 ? 152587890625U : 1U);
 }
 
-/// floor(n * log10(2)) and the ceiling, for |n| <= 40000. 1292913986 / 2^32 is too small by 1.15e-10, so
-/// the product by less than 4.6e-6, and no |n| * log10(2) but zero lies closer to an integer than 1.5e-5.
+/// floor(n * log10(2)) and the ceiling, for |n| <= 80000. 1323943922167 / 2^42 is too small by 1.5e-13, so the
+/// product by less than 1.2e-8, and no |n| * log10(2) but zero lies closer to an integer than 3.1e-6.
 MP_HOST_DEVICE constexpr int floor_log10_of_power_of_two(int n) {
-    return static_cast<int>((std::int64_t{n} * 1292913986) >> 32);
+    return static_cast<int>((std::int64_t{n} * 1323943922167) >> 42);
 }
 MP_HOST_DEVICE constexpr int ceil_log10_of_power_of_two(int n) {
     return -floor_log10_of_power_of_two(-n);

@@ -9,6 +9,7 @@
 
 #include <doctest/doctest.h>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -169,6 +170,33 @@ TEST_CASE("a compiled product rejects an epilogue that does not fit, and writes 
     CHECK(c == std::vector<float>(rows * columns, 7.0F));
     CHECK(message_of([&] { product::multiply_batch(gpu{}, -1, 1.0F, {}, {}, 0.0F, {}, {}); }) ==
           "mp::gemm_batched: count is -1; it must not be negative");
+}
+
+TEST_CASE("a batch of products of 16 and 8 bits is checked before the first is computed") {
+    using product = mp::compiled_product<gpu, mp::half, std::int8_t, float>;
+    const std::vector<mp::half> a(16);
+    const std::vector<std::int8_t> b(16);
+    std::vector<float> c(48, 7.0F);
+    const mp::matrix_batch<const mp::half> of_a{mp::row_major(a.data(), 4, 4)};
+    const mp::matrix_batch<const std::int8_t> of_b{mp::row_major(b.data(), 4, 4)};
+    const auto multiply = [&](std::ptrdiff_t stride, const mp::product_epilogue& parts) {
+        product::multiply_batch(gpu{}, 3, 1.0F, of_a, of_b, 0.0F, {mp::row_major(c.data(), 4, 4), stride},
+                                parts);
+    };
+    CHECK(message_of([&] { multiply(5, {}); }) ==
+          "mp::gemm_batched: c.stride is 5; it must be at least the length of a matrix, which is 16");
+    CHECK(message_of([&] { multiply(16, {.bias = std::span(c).subspan(40, 4)}); }).find("epilogue.bias") !=
+          std::string::npos);
+    CHECK(c == std::vector<float>(48, 7.0F));
+}
+
+TEST_CASE("an epilogue vector stands for any contiguous range") {
+    const std::array<float, 3> values{1.0F, 2.0F, 3.0F};
+    const std::span<const float, 3> fixed(values);
+    CHECK(mp::epilogue_vector(values).size == 3);
+    CHECK(mp::epilogue_vector(fixed).data == values.data());
+    CHECK(mp::epilogue_vector::of_rows(fixed.first<2>()).per_row);
+    CHECK(mp::epilogue_vector(std::vector<mp::bfloat16>(2)).type == mp::epilogue_vector::element::bfloat16);
 }
 
 }  // namespace

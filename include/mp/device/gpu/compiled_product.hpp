@@ -41,8 +41,8 @@ struct epilogue_vector {
     }
 
 private:
-    template <class Value>
-    MP_ALWAYS_INLINE epilogue_vector(std::span<Value> values, bool rows)
+    template <class Value, std::size_t Extent>
+    MP_ALWAYS_INLINE epilogue_vector(std::span<Value, Extent> values, bool rows)
         : data(values.data()),
           size(values.size()),
           type(type_of<std::remove_const_t<Value>>()),

@@ -151,16 +151,19 @@ void compiled_product<Executor, A, B, C>::multiply_batch(const Executor& exec, s
                                                          matrix_batch<C> c,
                                                          const product_epilogue& epilogue) {
     if (count < 0) detail::throw_argument("mp::gemm_batched", "count", count, "must not be negative");
-    if constexpr (gpu_gemm_pair<A, B>) {
-        detail::with_epilogue_function(epilogue, [&](const auto& function, int instructions) {
+    detail::with_epilogue_function(epilogue, [&](const auto& function, [[maybe_unused]] int instructions) {
+        if constexpr (gpu_gemm_pair<A, B>) {
             constexpr auto chosen = gpu_gemm_kernel::automatic;
             const auto plan =
                 plan_gemm<chosen>(exec, count, a, b, detail::options_of_epilogue(instructions, beta));
             gemm_batched<chosen>(exec, plan, alpha, a, b, beta, c, function);
-        });
-    } else {
-        for (std::ptrdiff_t i = 0; i < count; ++i) multiply(exec, alpha, a[i], b[i], beta, c[i], epilogue);
-    }
+        } else if (count != 0) {
+            detail::check_batch("mp::gemm_batched", count, a, b, c);
+            detail::validate_batch_epilogue(function, count, c, detail::product_input{"a", a, count},
+                                            detail::product_input{"b", b, count});
+            for (std::ptrdiff_t i = 0; i < count; ++i) gemm(exec, alpha, a[i], b[i], beta, c[i], function);
+        }
+    });
 }
 
 }}  // namespace mp

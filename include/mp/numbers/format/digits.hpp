@@ -60,9 +60,10 @@ struct decimal_digits {
 
 /// Bits of the integers from which all digits of a number of the format follow: m * 5^-quantum with
 /// m < 2^precision for the longest fraction, and the largest number. At least 128. The integers of
-/// shortest_digits_in need no more: where bits_for_shortest() is over 128, it is less than 12 - 0.7 * quantum for
-/// the lowest binade and less than 12 + 0.7 * max_exponent for the largest number. In between are numbers m * 2^e with
-/// a positive estimate E > e, for which scale = 4 * 10^E / 2^e <= 4 * m < 2^(precision + 2).
+/// shortest_digits_in need no more where bits_for_shortest() is over 128: in the lowest binade it is at most
+/// 12 - 0.7 * quantum + 0.31 * precision, which then is less than precision - 2.32 * quantum, and for the largest number
+/// at most 12 + 0.7 * max_exponent. In between are numbers m * 2^e with a positive estimate E > e, for which
+/// scale = 4 * 10^E / 2^e <= 4 * m < 2^(precision + 2).
 template <class Format>
 inline constexpr int exact_digit_bits = [] {
     using layout = layout_of<Format>;

@@ -3,6 +3,7 @@
 #include <mp/cuda_gemm.hpp>
 
 #include <mp/gemm.hpp>
+#include <mp/gpu.hpp>  // whose overloads any executor matches
 #include <mp/half.hpp>
 
 #include <doctest/doctest.h>
