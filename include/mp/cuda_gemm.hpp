@@ -48,7 +48,8 @@ void gemm(const unique_cuda_stream& exec, float alpha, matrix_view<A> a, matrix_
 }
 
 /// c[i] = epilogue(alpha * a[i] b[i] + beta * c[i]) for i in [0, count): see gemm above and gemm_batched in
-/// <mp/device/gpu/gemm.hpp>. One launch, except with operands of two different sizes, which take one each.
+/// <mp/device/gpu/gemm.hpp>. One launch, except where A and B are two types other than the two float8,
+/// which take one each.
 template <class A, class B, class C>
 void gemm_batched(const cuda_stream& exec, std::ptrdiff_t count, float alpha, matrix_batch<A> a,
                   matrix_batch<B> b, float beta, matrix_batch<C> c, const product_epilogue& epilogue = {}) {

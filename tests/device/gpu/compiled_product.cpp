@@ -174,8 +174,8 @@ TEST_CASE("a compiled product rejects an epilogue that does not fit, and writes 
 
 TEST_CASE("a batch of products of 16 and 8 bits is checked before the first is computed") {
     using product = mp::compiled_product<gpu, mp::half, std::int8_t, float>;
-    const std::vector<mp::half> a(16);
-    const std::vector<std::int8_t> b(16);
+    const std::vector<mp::half> a(16, mp::half(1.0F));
+    const std::vector<std::int8_t> b(16, 1);
     std::vector<float> c(48, 7.0F);
     const mp::matrix_batch<const mp::half> of_a{mp::row_major(a.data(), 4, 4)};
     const mp::matrix_batch<const std::int8_t> of_b{mp::row_major(b.data(), 4, 4)};
