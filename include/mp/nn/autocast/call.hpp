@@ -5,35 +5,26 @@
 #pragma once
 
 #include <mp/base/write_watch.hpp>
+#include <mp/nn/autocast/argument_adaptor.hpp>
 #include <mp/nn/autocast/library_op.hpp>
+#include <mp/nn/autocast/observer.hpp>
 #include <mp/nn/autocast/policy.hpp>
 #include <mp/nn/autocast/resolution.hpp>
-#include <mp/nn/autocast/staging.hpp>
 #include <mp/numbers/format/operations.hpp>
 #include <mp/numbers/simd/floating_point_modes.hpp>
 #include <mp/workspace.hpp>
 
 #include <concepts>
 #include <cstddef>
+#include <iterator>
+#include <optional>
 #include <span>
+#include <string_view>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
-
-template <std::size_t Index, class Adaptor>
-struct adaptor_leaf {
-    Adaptor adaptor;
-};
-template <class Indices, class... Adaptors>
-struct adaptor_list;
-template <std::size_t... Index, class... Adaptors>
-struct adaptor_list<std::index_sequence<Index...>, Adaptors...> : adaptor_leaf<Index, Adaptors>... {};
-
-template <std::size_t Index, class Adaptor>
-constexpr const Adaptor& leaf(const adaptor_leaf<Index, Adaptor>& list) {
-    return list.adaptor;
-}
 
 /// Calls a kernel in the default modes of the processor, whatever the caller's are.
 template <class Op, class... Arguments>
@@ -54,67 +45,152 @@ constexpr decltype(auto) run_kernel(const Op& tag, Arguments&&... arguments) {
     }
 }
 
-/// Calls a kernel that returns something on the adapted arguments, and writes its results back. A floating-point
-/// result that the kernel returns is rounded like one that it writes to an array.
-template <class Plan, class Op, class Observer, class... Adaptors>
-constexpr auto call_kernel(const Op& tag, const Observer& observer, const Adaptors&... operands) {
-    auto result = run_kernel(tag, operands.get()...);
-    (operands.finish(), ...);
-    using result_type = decltype(result);
-    if constexpr (autocast::eligible<result_type> && autocast::eligible<typename Plan::output>) {
-        const auto rounded = static_cast<typename Plan::output>(result);
-        if constexpr (Observer::enabled && std::same_as<result_type, typename Plan::output>) {
-            const auto value = static_cast<float>(result);
-            observer.look_at(autocast::observed_call::returned, std::span(&value, 1),
-                             autocast::value_origin::kernel);
-        } else if constexpr (Observer::enabled) {
-            if (observer.records()) {
+/// The result of a call under Plan, with an observer, or a null pointer where the policy is known at compile time: a
+/// floating-point number that the kernel returns is rounded like one that it writes to
+/// an array.
+template <class Plan, class Value, class Observer>
+constexpr auto finish_result(Observer observer, Value result) {
+    using output = typename Plan::output;
+    constexpr std::size_t index = autocast::observed_call::returned;
+    if constexpr (autocast::eligible<Value> && autocast::eligible<output> && !std::same_as<Value, output>) {
+        const auto rounded = static_cast<output>(result);
+        if constexpr (!std::is_null_pointer_v<Observer>) {
+            if (observer->records()) {
                 const auto before = static_cast<float>(result);
                 const auto after = static_cast<float>(rounded);
-                report_cast<result_type, typename Plan::output>(observer, autocast::observed_call::returned,
-                                                                autocast::cast_direction::output,
-                                                                std::span(&before, 1), std::span(&after, 1));
+                observer->cast(index, autocast::cast_direction::output, autocast::type_name<Value>(),
+                               sizeof(Value), autocast::cast_target_of<output>(), {&before, 1}, {&after, 1},
+                               false);
             }
         }
         return rounded;
     } else {
-        if constexpr (Observer::enabled && autocast::floating<result_type>) {
-            const auto value = static_cast<observed<result_type>>(result);
-            observer.look_at(autocast::observed_call::returned, std::span(&value, 1),
-                             autocast::value_origin::kernel);
+        if constexpr (autocast::floating<Value> && !std::is_null_pointer_v<Observer>) {
+            const auto value = static_cast<observed<Value>>(result);
+            observer->look_at(index, std::span(&value, 1), autocast::value_origin::kernel);
         }
         return result;
     }
 }
 
-/// Casts, calls and writes back as Plan says. In a region the caller has set the default modes already, for all
-/// plans.
-template <class Plan, std::size_t... Index, class Op, class Observer, class... Arguments>
-constexpr auto call_with_plan(std::index_sequence<Index...>, const Op& tag, const Observer& observer,
-                              Arguments&... arguments) {
-    using executor = std::remove_cvref_t<decltype(executor_among(arguments...))>;
-    decltype(auto) exec = executor_among(arguments...);
-    constexpr bool any_array = (is_array_operand<Arguments> || ...);
-    // Braces, so that arguments are looked at in their order.
-    const adaptor_list<
-        std::index_sequence<Index...>,
-        typename chosen_adaptor<
-            Plan, is_sum_operand<std::remove_const_t<Arguments>> && adds_itself<Op, Index>(),
-            computes_in_float<Op>(), typename quantised_format<typename Plan::quantising, Op, Index>::type,
-            is_data<Arguments, any_array>, Observer, executor, Arguments>::type...>
-        operands{{{exec, observer, Index, arguments}}...};
+/// Calls the kernel on arguments as it receives them.
+template <class Plan, class Op, class Observer, class... Adapted>
+constexpr auto call_adapted(const Op& tag, Observer observer, Adapted&&... arguments) {
     static_assert(
-        requires { tag(leaf<Index>(operands).get()...); },
+        requires { tag(std::forward<Adapted>(arguments)...); },
         "mp::autocast: the call operator of the op does not take these arguments after the casts; "
         "inputs have const elements, and outputs are marked by mp::autocast::out or in_out");
-    if constexpr (!std::is_void_v<decltype(tag(leaf<Index>(operands).get()...))>) {
-        return call_kernel<Plan>(tag, observer, leaf<Index>(operands)...);
-    } else if constexpr (Observer::enabled) {
-        tag(leaf<Index>(operands).get()...);
-        (leaf<Index>(operands).finish(), ...);
+    using result = decltype(run_kernel(tag, std::forward<Adapted>(arguments)...));
+    if constexpr (std::is_void_v<result>) {
+        run_kernel(tag, std::forward<Adapted>(arguments)...);
     } else {
-        run_kernel(tag, leaf<Index>(operands).get()...);
-        (leaf<Index>(operands).finish(), ...);
+        return finish_result<Plan, std::remove_cvref_t<result>>(
+            observer, run_kernel(tag, std::forward<Adapted>(arguments)...));
+    }
+}
+
+/// Calls the kernel on the arguments as Plan adapts them. `passed` are their operands; null where none is staged.
+template <class Plan, std::size_t... Index, class Op, class Observer, class... Arguments>
+constexpr auto adapt_and_call(std::index_sequence<Index...>, const Op& tag, Observer observer,
+                              [[maybe_unused]] const any_operand* passed, Arguments&... arguments) {
+    if constexpr ((is_array_operand<Arguments> || ...)) {
+        return call_adapted<Plan>(tag, observer,
+                                  argument_adaptor<Plan, Op, Index, Arguments>::get(arguments, passed)...);
+    } else {
+        if constexpr (!std::is_null_pointer_v<Observer>) {
+            if (observer->records())
+                (number_adaptor<Plan, Op, Index, Arguments>::report(*observer, arguments), ...);
+        }
+        // In their order, as by hand.
+        const std::tuple<typename number_adaptor<Plan, Op, Index, Arguments>::type...> numbers{
+            number_adaptor<Plan, Op, Index, Arguments>::get(arguments)...};
+        return call_adapted<Plan>(tag, observer,
+                                  static_cast<typename number_adaptor<Plan, Op, Index, Arguments>::type>(
+                                      std::get<Index>(numbers))...);
+    }
+}
+template <class Plan, class Op, class... Arguments>
+using result_with_plan =
+    decltype(adapt_and_call<Plan>(std::index_sequence_for<Arguments...>{}, std::declval<const Op&>(), nullptr,
+                                  nullptr, std::declval<Arguments&>()...));
+
+/// Calls the kernel under the plan with this index.
+template <class Result, class Plan, class... Rest, class Indices, class Op, class Observer,
+          class... Arguments>
+constexpr Result call_one_of(std::size_t plan, Indices indices, const Op& tag, Observer observer,
+                             const any_operand* passed, Arguments&... arguments) {
+    if constexpr (sizeof...(Rest) != 0) {
+        if (plan != 0) {
+            return call_one_of<Result, Rest...>(plan - 1, indices, tag, observer, passed, arguments...);
+        }
+    }
+    return static_cast<Result>(adapt_and_call<Plan>(indices, tag, observer, passed, arguments...));
+}
+
+/// Calls of an op on these arguments with casts, which run_staged() makes.
+template <class Op, class Executor, class Plans, class Indices, class... Arguments>
+struct staged_calls;
+template <class Op, class Executor, class... Plans, std::size_t... Index, class... Arguments>
+struct staged_calls<Op, Executor, type_list<Plans...>, std::index_sequence<Index...>, Arguments...> {
+    template <class Plan>
+    static constexpr bool is_staged =
+        !(std::is_void_v<typename argument_adaptor<Plan, Op, Index, Arguments>::staged> && ...);
+    /// Whether an array is copied under a plan.
+    static constexpr bool stages[] = {is_staged<Plans>...};
+    template <class Plan>
+    static constexpr cast_types types_of =
+        staged_types<Plan, Executor, typename argument_adaptor<Plan, Op, Index, Arguments>::quantised...>();
+    static constexpr cast_types types[] = {types_of<Plans>...};
+    static constexpr op_record record =
+        make_staged_record<Op, Executor, (is_sum_operand<std::remove_const_t<Arguments>> || ...)>(
+            std::index_sequence<Index...>{});
+
+    /// One instance for calls with and without casts.
+    template <class Kernel>
+    [[gnu::noinline]] static void call(void* kernel, const any_operand* operands) {
+        (*static_cast<Kernel*>(kernel))(operands);
+    }
+
+    /// Casts, runs kernel(operands as it receives them) and writes back.
+    template <class Kernel>
+    static void run(std::size_t plan, const Executor& exec, const region_observer* observer, Kernel kernel,
+                    Arguments&... arguments) {
+        if (!stages[plan] && (observer == nullptr || !observer->observes())) {
+            return call<Kernel>(&kernel, nullptr);
+        }
+        foreign_view foreign[sizeof...(Arguments)];
+        any_operand operands[] = {operand_of_argument<Op, Index>(
+            type_list<Plans...>{}, exec, std::as_const(arguments), foreign[Index])...};
+        static_assert(std::size(operands) <= max_operands);
+        cpu memory;
+        memory.workspace = workspace_of(exec);
+        if constexpr (std::same_as<Executor, cpu>) memory = exec;
+        run_staged(record, memory, operands, std::size(operands), types[plan], observer, &call<Kernel>,
+                   &kernel);
+    }
+};
+
+/// Calls an op under one of Plans: casts, calls the kernel and writes back.
+template <class Result, class... Plans, std::size_t... Index, class Op, class Observer, class... Arguments>
+constexpr Result call_with_plan(type_list<Plans...>, std::size_t plan, std::index_sequence<Index...> indices,
+                                const Op& tag, Observer observer, Arguments&... arguments) {
+    using executor = std::remove_cvref_t<decltype(executor_among(arguments...))>;
+    using calls =
+        staged_calls<Op, executor, type_list<Plans...>, std::index_sequence<Index...>, Arguments...>;
+    const auto run = [&](const any_operand* operands) {
+        return call_one_of<Result, Plans...>(plan, indices, tag, observer, operands, arguments...);
+    };
+    constexpr bool is_plain = std::is_null_pointer_v<Observer> && !(calls::template is_staged<Plans> || ...);
+    if constexpr (is_plain || !(is_array_operand<Arguments> || ...)) {
+        return run(nullptr);
+    } else if constexpr (std::is_void_v<Result>) {
+        calls::run(plan, executor_among(arguments...), observer, run, arguments...);
+    } else {
+        std::optional<Result> result;
+        calls::run(
+            plan, executor_among(arguments...), observer,
+            [&](const any_operand* operands) { result.emplace(run(operands)); }, arguments...);
+        return *std::move(result);
     }
 }
 
@@ -124,7 +200,8 @@ constexpr auto call_in_category(const Op& tag, Arguments&... arguments) {
     using plan = decltype(checked_plan<Policy, Category, Op, std::remove_cvref_t<Arguments>...>());
     // Gives back the memory of the casts.
     const workspace::frame frame(workspace_of(executor_among(arguments...)));
-    return call_with_plan<plan>(std::index_sequence_for<Arguments...>{}, tag, null_observer{}, arguments...);
+    return call_with_plan<result_with_plan<plan, Op, Arguments...>>(
+        type_list<plan>{}, 0, std::index_sequence_for<Arguments...>{}, tag, nullptr, arguments...);
 }
 
 /// The rules with which Policy's list treats Op; empty for policies without one.

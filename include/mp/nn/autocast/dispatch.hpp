@@ -117,11 +117,6 @@ struct region_plans {
                                          entries_in<precision::fp8>(each_category{})};
 };
 
-template <class Plan, class Op, class... Arguments>
-using result_with_plan =
-    decltype(call_with_plan<Plan>(std::index_sequence_for<Arguments...>{}, std::declval<const Op&>(),
-                                  std::declval<const region_observer&>(), std::declval<Arguments&>()...));
-
 /// The plans of a call of Op on Arguments.
 template <class Op, class... Arguments>
 using plans_of_call = region_plans<typename requested_result<Op>::type, has_product_operands<Op>(),
@@ -156,16 +151,6 @@ struct result_of_plans<type_list<First, Plans...>, Op, Arguments...> {
     using type = typename decltype(find())::type;
 };
 
-/// Calls the op under the plan with this index, of several that it returns something under.
-template <class Result, class Plan, class... Rest, std::size_t... Index, class Op, class... Arguments>
-Result call_one_of(std::size_t plan, std::index_sequence<Index...> indices, const Op& tag,
-                   const region_observer& observer, Arguments&... arguments) {
-    if constexpr (sizeof...(Rest) != 0) {
-        if (plan != 0) return call_one_of<Result, Rest...>(plan - 1, indices, tag, observer, arguments...);
-    }
-    return static_cast<Result>(call_with_plan<Plan>(indices, tag, observer, arguments...));
-}
-
 /// The observer of a call in a region, or of one that is not cast, which has no entry.
 inline region_observer observer_of(const autocast_state* state, const region_decision& decision,
                                    const plan_entry* entry, std::string_view op,
@@ -179,8 +164,9 @@ inline region_observer observer_of(const autocast_state* state, const region_dec
 /// Runs an op as the region has decided, if there is one.
 template <class Result, class... Overrides, class... Plans, std::size_t... Index, class Op,
           class... Arguments>
-Result call_in_region(autocast::region_policy<Overrides...>, type_list<Plans...>, const plan_table& table,
-                      std::index_sequence<Index...> indices, const Op& tag, Arguments&... arguments) {
+Result call_in_region(autocast::region_policy<Overrides...>, type_list<Plans...> plans,
+                      const plan_table& table, std::index_sequence<Index...> indices, const Op& tag,
+                      Arguments&... arguments) {
     const autocast_state* const state = autocast_thread.state;
     region_decision decision;
     if (state != nullptr) {
@@ -199,20 +185,13 @@ Result call_in_region(autocast::region_policy<Overrides...>, type_list<Plans...>
     const autocast_excluded kernel_is_not_cast_again(entry != nullptr);
     if (observer.records())
         report_product<Op>(decision, observer, entry->types.compute, without_cache(arguments)...);
-    const std::size_t plan = entry == nullptr ? 0 : entry->plan;
     // Gives back the memory of the casts.
     const workspace::frame frame(workspace_of(executor_among(arguments...)));
-    if constexpr (std::is_void_v<Result>) {
-        using modes_of_op = std::conditional_t<computes_in_float<Op>(), default_floating_point_modes,
-                                               any_floating_point_modes>;
-        const modes_of_op modes;
-        using call_function =
-            void (*)(std::index_sequence<Index...>, const Op&, const region_observer&, Arguments&...);
-        static constexpr call_function calls[] = {&call_with_plan<Plans>...};
-        calls[plan](indices, tag, observer, arguments...);
-    } else {
-        return call_one_of<Result, Plans...>(plan, indices, tag, observer, arguments...);
-    }
+    using modes_of_op = std::conditional_t<computes_in_float<Op>() && std::is_void_v<Result>,
+                                           default_floating_point_modes, any_floating_point_modes>;
+    const modes_of_op modes;
+    return call_with_plan<Result>(plans, entry == nullptr ? 0 : entry->plan, indices, tag, &observer,
+                                  arguments...);
 }
 
 }}  // namespace mp::detail

@@ -244,6 +244,7 @@ constexpr op_record make_op_record(const decided_op& decided, std::index_sequenc
                      .product_operands = 0,
                      .incoming_gradients = 0,
                      .sums = 0,
+                     .computes_in_float = true,
                      .banned_reason = banned_reason<Op>.view(),
                      .requested = nullptr,
                      .types = {},
@@ -338,7 +339,7 @@ auto run_by_record(type_list<Overrides...>, const cpu& exec, const Arguments&...
         type_of_kernel<Op, real, is_number_form<Op, count>>::template accepts<Arguments...>(),
         "mp::autocast: on a CPU this op takes its operands as matrix views or ranges, marked as outputs "
         "where it writes them, and its other arguments with the types that its function has");
-    const any_operand operands[] = {operand_of_view<products>(arguments)...};
+    any_operand operands[] = {operand_of_view<products>(arguments)...};
     double result;
     if constexpr (std::is_void_v<Plan>) {
         result = run_in_region(record_in_region<Op, real, count + 1, Overrides...>, exec, operands, count);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// Observers of casts: null_observer, or the cache and the observer of a region.
+/// The observer of a call in a region: the cache and the cast_observer of the region.
 #pragma once
 
 #include <mp/nn/autocast/cast_cache.hpp>
@@ -35,59 +35,49 @@ constexpr cast_target cast_target_of() {
 
 }}  // namespace mp::autocast
 
-namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
-
-/// The observer of calls whose policy is known at compile time. It costs nothing.
-struct null_observer {
-    static constexpr bool enabled = false;
-
-    /// Tells nobody.
-    struct watched_cast {
-        constexpr watched_cast(const null_observer& /*observer*/, std::size_t /*index*/,
-                               autocast::cast_direction /*direction*/, std::size_t /*elements*/) {}
-        constexpr ~watched_cast() {}  // a use, for compilers that warn of variables without any
-    };
-};
+namespace mp::detail { inline namespace MP_CORE_NAMESPACE {
 
 /// The observer of a call in a region: its cache, and its cast_observer.
 class region_observer {
 public:
-    static constexpr bool enabled = true;
-
-    region_observer(autocast::cast_cache* cache, autocast::cast_observer* told,
-                    const autocast::observed_call& call)
+    MP_ALWAYS_INLINE region_observer(autocast::cast_cache* cache, autocast::cast_observer* told,
+                                     const autocast::observed_call& call)
         : cache_(cache), told_(told), call_(call) {
         if (told_ != nullptr) call_.number = told_->called(call_);
     }
 
-    autocast::cast_cache* cache() const { return cache_; }
+    MP_ALWAYS_INLINE autocast::cast_cache* cache() const { return cache_; }
 
-    /// Whether anybody wants to see the numbers. The functions below may be called only then.
-    bool records() const { return told_ != nullptr && told_->reads_values(); }
+    /// Whether casts are reported.
+    MP_ALWAYS_INLINE bool observes() const { return told_ != nullptr; }
+    /// Whether their numbers are. The functions below may be called only then.
+    MP_ALWAYS_INLINE bool records() const { return told_ != nullptr && told_->reads_values(); }
 
-    void multiplied(autocast::product_size size, std::string_view type) const {
+    MP_ALWAYS_INLINE void multiplied(autocast::product_size size, std::string_view type) const {
         told_->multiplied(call_, size, type);
     }
-    void cast(std::size_t index, autocast::cast_direction direction, std::string_view from,
-              std::size_t from_bytes, const autocast::cast_target& to, std::span<const float> before,
-              std::span<const float> after, bool scaled) const {
+    MP_ALWAYS_INLINE void cast(std::size_t index, autocast::cast_direction direction, std::string_view from,
+                               std::size_t from_bytes, const autocast::cast_target& to,
+                               std::span<const float> before, std::span<const float> after,
+                               bool scaled) const {
         told_->cast(call_, index, direction, from, from_bytes, to, before, after, scaled);
     }
-    void reused(std::size_t index, std::string_view from, std::string_view to, bool scaled) const {
+    MP_ALWAYS_INLINE void reused(std::size_t index, std::string_view from, std::string_view to,
+                                 bool scaled) const {
         told_->reused(call_, index, from, to, scaled);
     }
 
     /// Tells when a cast begins and ends: while the object lives.
     class [[nodiscard]] watched_cast {
     public:
-        [[nodiscard]] watched_cast(const region_observer& observer, std::size_t index,
-                                   autocast::cast_direction direction, std::size_t elements)
+        MP_ALWAYS_INLINE watched_cast(const region_observer& observer, std::size_t index,
+                                      autocast::cast_direction direction, std::size_t elements)
             : observer_(observer),
               index_(index),
               elements_(elements),
               begun_(observer.told_ == nullptr ? 0 : observer.told_->cast_begins()),
               direction_(direction) {}
-        ~watched_cast() {
+        MP_ALWAYS_INLINE ~watched_cast() {
             if (observer_.told_ != nullptr) {
                 observer_.told_->cast_ends(observer_.call_, index_, direction_, elements_, begun_);
             }
@@ -103,12 +93,13 @@ public:
         autocast::cast_direction direction_;
     };
 
-    void read(std::size_t index, const autocast::cast_target& type, std::span<const float> values) const {
+    MP_ALWAYS_INLINE void read(std::size_t index, const autocast::cast_target& type,
+                               std::span<const float> values) const {
         told_->read(call_, index, type, values);
     }
     /// Values that the op reads without a cast.
     template <class Element, std::floating_point Value>
-    void read(std::size_t index, std::span<const Value> values) const {
+    MP_ALWAYS_INLINE void read(std::size_t index, std::span<const Value> values) const {
         if constexpr (autocast::eligible<Element>) {
             told_->read(call_, index, autocast::cast_target_of<Element>(), values);
         } else {
@@ -117,11 +108,12 @@ public:
     }
 
     /// Whether the first value that is not finite has still to be found.
-    bool scans() const { return told_ != nullptr && told_->scans(); }
+    MP_ALWAYS_INLINE bool scans() const { return told_ != nullptr && told_->scans(); }
 
     /// Looks for the first value that is not finite.
     template <std::floating_point Value>
-    void look_at(std::size_t index, std::span<const Value> values, autocast::value_origin origin) const {
+    MP_ALWAYS_INLINE void look_at(std::size_t index, std::span<const Value> values,
+                                  autocast::value_origin origin) const {
         if (!scans()) return;
         std::size_t at = 0;
         while (at < values.size() && isfinite(values[at])) ++at;

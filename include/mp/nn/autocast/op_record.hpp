@@ -31,7 +31,7 @@ struct decided_op {
 };
 
 /// Most arguments of an op.
-inline constexpr std::size_t max_operands = 12;
+inline constexpr std::size_t max_operands = 16;
 
 /// The functions of an op: checks of its operands, the product that it computes (null if none), and its kernel, which
 /// returns 0 where the op returns nothing.
@@ -49,6 +49,8 @@ struct op_record {
     std::uint32_t product_operands;
     std::uint32_t incoming_gradients;
     std::uint32_t sums;  ///< that the kernel itself adds to
+    /// Whether the kernel reads any format and rounds once, so that casts to float need no copy.
+    bool computes_in_float;
     std::string_view banned_reason;
     const element_type* requested;  ///< type of result that the call asks for; null if none
     element_family types;
@@ -57,17 +59,24 @@ struct op_record {
     const number_facts* result;  ///< float or double; null where the op returns nothing
 };
 
-/// Runs an op as the calling thread's region decides. Operands are its arguments after the executor, `count` of them.
+/// Runs an op as the calling thread's region decides. Operands are its arguments after the executor, `count` of them; where
+/// it throws, they may be of staged arrays.
 /// Returns the op's result, rounded.
-MP_CORE_FUNCTION double run_in_region(const op_record& op, const cpu& exec, const any_operand* operands,
+MP_CORE_FUNCTION double run_in_region(const op_record& op, const cpu& exec, any_operand* operands,
                                       std::size_t count);
 /// Runs an op with casts to the given types.
-MP_CORE_FUNCTION double run_with_types(const op_record& op, const cpu& exec, const any_operand* operands,
+MP_CORE_FUNCTION double run_with_types(const op_record& op, const cpu& exec, any_operand* operands,
                                        std::size_t count, const cast_types& types);
 
 /// Runs an op without casts; no operand is a sum.
 MP_CORE_FUNCTION double run_as_it_is(const op_functions& functions, const cpu& exec,
                                      const any_operand* operands, std::size_t count);
+
+/// Casts operands, calls kernel(context, operands as it receives them), and writes back. Of `op`, the sums, the
+/// types and computes_in_float are read. The workspace of `exec` has the memory of the operands' executor.
+MP_CORE_FUNCTION void run_staged(const op_record& op, const cpu& exec, any_operand* operands,
+                                 std::size_t count, const cast_types& types, const region_observer* observer,
+                                 void (*kernel)(void* context, const any_operand* operands), void* context);
 
 }}  // namespace mp::detail
 
