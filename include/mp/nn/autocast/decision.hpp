@@ -48,13 +48,17 @@ MP_CORE_FUNCTION bool layer_matches(std::string_view pattern) {
     return pattern.empty() || autocast::matches_pattern(pattern, autocast_layer_path());
 }
 
+MP_CORE_FUNCTION bool has_name(const decided_op& op, std::string_view name) {
+    return std::find(op.names.begin(), op.names.end(), name) != op.names.end();
+}
+
 /// The first rule of the region, and then of those around it, that fits; null where none does.
 MP_CORE_FUNCTION const autocast::region_rule* find_scope_rule(const autocast_state* state, device_kind device,
                                                               const decided_op& op) {
     for (; state != nullptr; state = state->outer) {
         for (const autocast::region_rule& rule : state->rules) {
             if (rule.device && *rule.device != device) continue;
-            if ((rule.op == "*" || op.has_name(rule.op)) && layer_matches(rule.layer)) return &rule;
+            if ((rule.op == "*" || has_name(op, rule.op)) && layer_matches(rule.layer)) return &rule;
         }
     }
     return nullptr;
@@ -65,7 +69,7 @@ MP_CORE_FUNCTION bool is_selected(const autocast_state& state, const decided_op&
     const auto any = [](const std::vector<std::string>& names, auto fits) {
         return names.empty() || std::any_of(names.begin(), names.end(), fits);
     };
-    return any(state.only_ops, [&](std::string_view name) { return op.has_name(name); }) &&
+    return any(state.only_ops, [&](std::string_view name) { return has_name(op, name); }) &&
            any(state.only_layers, [](std::string_view pattern) { return layer_matches(pattern); });
 }
 
@@ -100,7 +104,7 @@ MP_CORE_FUNCTION region_decision decide_call(const autocast_state& state, device
         result.by = autocast::decided_by::registration;
     } else if (state.list != &autocast::own_categories) {
         result.list = state.list;
-        result.rule = matching_rule(op.rules(*state.list), op, arguments);
+        result.rule = matching_rule(rules_for(*state.list, op.names), op, arguments);
         result.category = result.rule != nullptr ? result.rule->category : state.list->unlisted;
         result.by = result.rule != nullptr ? autocast::decided_by::list : autocast::decided_by::unlisted;
     }

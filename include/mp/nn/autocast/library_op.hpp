@@ -368,12 +368,17 @@ inline constexpr bool banned_because = false;
 /// The plan for a call in Category under Policy; does not compile for what is an error.
 template <class Policy, op_category Category, class Op, class... Arguments>
 constexpr auto checked_plan() {
-    using types = resolution<Policy, Op, Category, Arguments...>;
-    static_assert(std::is_void_v<typename types::third_type>,
-                  "mp::autocast: this op promotes its arguments to one type, and besides float and the low "
-                  "precision of the policy there is a third floating-point format among them; cast that one "
-                  "first, or use the category promote_widest");
-    return typename types::plan{};
+    if constexpr (!Policy::enabled) {
+        return uncast_plan{};
+    } else {
+        using types = resolution<Policy, Op, Category, Arguments...>;
+        static_assert(
+            std::is_void_v<typename types::third_type>,
+            "mp::autocast: this op promotes its arguments to one type, and besides float and the low "
+            "precision of the policy there is a third floating-point format among them; cast that one "
+            "first, or use the category promote_widest");
+        return typename types::plan{};
+    }
 }
 
 /// Fails to compile where Policy bans Op.

@@ -7,6 +7,7 @@
 #include <mp/nn/autocast/category.hpp>
 #include <mp/nn/autocast/op_list.hpp>
 
+#include <array>
 #include <concepts>
 #include <cstddef>
 #include <iterator>
@@ -62,34 +63,39 @@ struct forward_of<Op> {
     using type = typename Op::forward_op;
 };
 
-/// The first of f(name) that is true as a bool, over the op's names and then those of its forward op; else a
-/// value that is false.
-template <class Op, class Function>
-constexpr auto first_by_name(Function f) {
-    auto found = f(std::string_view(Op::name));
-    if constexpr (requires { Op::known_as; }) {
-        for (const std::string_view name : Op::known_as) {
-            if (found) return found;
-            found = f(name);
-        }
-    }
-    if constexpr (!std::is_void_v<typename forward_of<Op>::type>) {
-        if (!found) return first_by_name<typename forward_of<Op>::type>(f);
-    }
-    return found;
-}
-
-/// Rules of a list that one name finds.
-struct found_rules {
-    std::span<const autocast::op_rule> rules;
-    constexpr explicit operator bool() const { return !rules.empty(); }
-};
-
+/// The names of an op, and then those of its forward op.
 template <class Op>
-constexpr std::span<const autocast::op_rule> rules_for(const autocast::op_list& list) {
-    return first_by_name<Op>(
-               [&](std::string_view name) { return found_rules{autocast::find_rules(list, name)}; })
-        .rules;
+constexpr std::size_t count_names() {
+    std::size_t count = 1;
+    if constexpr (requires { Op::known_as; }) count += std::size(Op::known_as);
+    using forward = typename forward_of<Op>::type;
+    if constexpr (!std::is_void_v<forward>) count += count_names<forward>();
+    return count;
+}
+template <class Op>
+constexpr void copy_names(std::string_view* to) {
+    *to++ = Op::name;
+    if constexpr (requires { Op::known_as; }) {
+        for (const std::string_view name : Op::known_as) *to++ = name;
+    }
+    using forward = typename forward_of<Op>::type;
+    if constexpr (!std::is_void_v<forward>) copy_names<forward>(to);
+}
+template <class Op>
+inline constexpr auto names_of_op = [] {
+    std::array<std::string_view, count_names<Op>()> names;
+    copy_names<Op>(names.data());
+    return names;
+}();
+
+/// The rules that a list has for an op of these names, by the first of them that it has any for.
+constexpr std::span<const autocast::op_rule> rules_for(const autocast::op_list& list,
+                                                       std::span<const std::string_view> names) {
+    for (const std::string_view name : names) {
+        const auto rules = autocast::find_rules(list, name);
+        if (!rules.empty()) return rules;
+    }
+    return {};
 }
 
 /// The category without regard to conditions.

@@ -23,9 +23,7 @@ struct decided_op {
     op_category category;
     found_category overridden;
     found_category registered;
-    /// Whether the name is one of the op's, or of its forward op's.
-    bool (*has_name)(std::string_view name);
-    std::span<const autocast::op_rule> (*rules)(const autocast::op_list& list);
+    std::span<const std::string_view> names;  ///< of the op and of its forward op
     /// The value of a parameter of the call; null where the op tells none.
     std::string_view (*parameter)(const void* arguments, std::string_view name);
 };
@@ -85,18 +83,9 @@ namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 template <class Op>
 inline constexpr auto banned_reason = banned_reason_of<Op>();
 
-template <class Op>
-constexpr bool has_name(std::string_view name) {
-    return first_by_name<Op>([&](std::string_view own) { return own == name; });
-}
-
 template <class Op, device_kind Device, class... Overrides>
 constexpr decided_op decided_op_of() {
-    return {Op::category,
-            find_override<Op, Overrides...>(),
-            find_registration<Op, Device>(),
-            &has_name<Op>,
-            [](const autocast::op_list& list) { return rules_for<Op>(list); },
+    return {Op::category, find_override<Op, Overrides...>(), find_registration<Op, Device>(), names_of_op<Op>,
             nullptr};
 }
 

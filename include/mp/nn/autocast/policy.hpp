@@ -200,7 +200,7 @@ struct policy {
         std::span<const op_rule> result;
         if constexpr (!detail::find_override<Op, Overrides...>().found &&
                       !detail::find_registration<Op, device_kind::cpu>().found && has_list) {
-            result = detail::rules_for<Op>(*list);
+            result = detail::rules_for(*list, detail::names_of_op<Op>);
         }
         return result;
     }();
