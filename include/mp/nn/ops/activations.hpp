@@ -39,20 +39,16 @@ inline void check_formula(std::string_view function, ops::gelu_formula formula) 
 namespace mp::ops { inline namespace MP_ISA_NAMESPACE {
 
 /// Tag of gelu(): as accurate in any format as the format is, so nothing is cast.
-struct gelu_op {
-    static constexpr std::string_view name = "gelu";
+struct gelu_op : detail::library_op<gelu_op, "gelu"> {
     static constexpr auto category = op_category::pass_through;
-    static constexpr bool computes_in_float = true;
     static constexpr std::array<std::string_view, 4> argument_names{"exec", "x", "y", "formula"};
     static constexpr std::array<std::string_view, 0> known_as{};  // PyTorch has the same name
 
     static void validate(const auto& exec, const auto& x, const auto& y, gelu_formula formula) {
-        constexpr std::string_view function = "mp::ops::gelu";
         detail::check_unary(function, exec, detail::named("x", x), detail::named("y", y));
         detail::check_formula(function, formula);
     }
 
-    using compiled_op = gelu_op;
     /// Computes the op on a CPU, for operands of any type.
     template <class Real>
     static void compute(const cpu& exec, const detail::any_operand& x, const detail::any_operand& y,
@@ -87,23 +83,18 @@ void gelu(const Executor& exec, matrix_view<X> x, const Y& y, gelu_formula formu
 }
 
 /// Tag of gelu_backward().
-struct gelu_backward_op {
-    static constexpr std::string_view name = "gelu_backward";
+struct gelu_backward_op : detail::library_op<gelu_backward_op, "gelu_backward"> {
     static constexpr auto category = gelu_op::category;
     using forward_op = gelu_op;
-    static constexpr bool computes_in_float = true;
     static constexpr std::array<std::string_view, 5> argument_names{"exec", "x", "dy", "dx", "formula"};
-    static constexpr std::array<std::string_view, 0> known_as{};
 
     static void validate(const auto& exec, const auto& x, const auto& dy, const auto& dx,
                          gelu_formula formula) {
-        constexpr std::string_view function = "mp::ops::gelu_backward";
         detail::check_unary_backward(function, exec, detail::named("x", x), detail::named("dy", dy),
                                      detail::named("dx", dx));
         detail::check_formula(function, formula);
     }
 
-    using compiled_op = gelu_backward_op;
     /// Computes the op on a CPU, for operands of any type.
     template <class Real>
     static void compute(const cpu& exec, const detail::any_operand& x, const detail::any_operand& dy,
@@ -141,8 +132,7 @@ void gelu_backward(const Executor& exec, matrix_view<X> x, matrix_view<DY> dy, c
 }
 
 /// Tag of silu(): as accurate in any format as the format is, so nothing is cast.
-struct silu_op : detail::elementwise_op<silu_op, detail::silu_function> {
-    static constexpr std::string_view name = "silu";
+struct silu_op : detail::elementwise_op<silu_op, "silu", detail::silu_function> {
     static constexpr auto category = op_category::pass_through;
     static constexpr std::array<std::string_view, 0> known_as{};  // PyTorch has the same name
 };
@@ -155,8 +145,8 @@ void silu(const Executor& exec, matrix_view<X> x, const Y& y) {
 }
 
 /// Tag of silu_backward().
-struct silu_backward_op : detail::elementwise_backward_op<silu_backward_op, silu_op, detail::silu_function> {
-    static constexpr std::string_view name = "silu_backward";
+struct silu_backward_op
+    : detail::elementwise_backward_op<silu_backward_op, "silu_backward", silu_op, detail::silu_function> {
     static constexpr std::array<std::string_view, 0> known_as{};
 };
 
@@ -170,8 +160,7 @@ void silu_backward(const Executor& exec, matrix_view<X> x, matrix_view<DY> dy, c
 }
 
 /// Tag of tanh(): as accurate in any format as the format is, so nothing is cast.
-struct tanh_op : detail::elementwise_op<tanh_op, detail::tanh_function> {
-    static constexpr std::string_view name = "tanh";
+struct tanh_op : detail::elementwise_op<tanh_op, "tanh", detail::tanh_function> {
     static constexpr auto category = op_category::pass_through;
     static constexpr std::array<std::string_view, 2> known_as{"Tanh", "_npi_tanh"};
 };
@@ -184,9 +173,9 @@ void tanh(const Executor& exec, matrix_view<X> x, const Y& y) {
 }
 
 /// Tag of tanh_backward().
-struct tanh_backward_op : detail::elementwise_backward_op<tanh_backward_op, tanh_op, detail::tanh_function,
-                                                          detail::gradient_from::result> {
-    static constexpr std::string_view name = "tanh_backward";
+struct tanh_backward_op
+    : detail::elementwise_backward_op<tanh_backward_op, "tanh_backward", tanh_op, detail::tanh_function,
+                                      detail::gradient_from::result> {
     static constexpr std::array<std::string_view, 1> known_as{"TanhGrad"};
 };
 
@@ -201,8 +190,7 @@ void tanh_backward(const Executor& exec, matrix_view<Y> y, matrix_view<DY> dy, c
 }
 
 /// Tag of sigmoid(): as accurate in any format as the format is, so nothing is cast.
-struct sigmoid_op : detail::elementwise_op<sigmoid_op, detail::sigmoid_function> {
-    static constexpr std::string_view name = "sigmoid";
+struct sigmoid_op : detail::elementwise_op<sigmoid_op, "sigmoid", detail::sigmoid_function> {
     static constexpr auto category = op_category::pass_through;
     static constexpr std::array<std::string_view, 2> known_as{"Sigmoid", "_npx_sigmoid"};
 };
@@ -216,9 +204,8 @@ void sigmoid(const Executor& exec, matrix_view<X> x, const Y& y) {
 
 /// Tag of sigmoid_backward().
 struct sigmoid_backward_op
-    : detail::elementwise_backward_op<sigmoid_backward_op, sigmoid_op, detail::sigmoid_function,
-                                      detail::gradient_from::result> {
-    static constexpr std::string_view name = "sigmoid_backward";
+    : detail::elementwise_backward_op<sigmoid_backward_op, "sigmoid_backward", sigmoid_op,
+                                      detail::sigmoid_function, detail::gradient_from::result> {
     static constexpr std::array<std::string_view, 1> known_as{"SigmoidGrad"};
 };
 

@@ -9,10 +9,13 @@
 #include <mp/executor.hpp>
 #include <mp/linalg/gemm/validation.hpp>
 #include <mp/matrix_view.hpp>
+#include <mp/nn/autocast/category.hpp>
 #include <mp/nn/autocast/operand.hpp>
 #include <mp/nn/autocast/operand_record.hpp>
 #include <mp/numbers/rules/row_statistics.hpp>
 
+#include <algorithm>
+#include <array>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -48,6 +51,21 @@ using normalization_statistics_of = basic_normalization_statistics<detail::arith
 }}  // namespace mp::ops
 
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
+
+/// The members that the tags of the library's ops have in common.
+template <class Op, autocast::fixed_string Name>
+struct library_op {
+    using compiled_op = Op;
+    static constexpr std::string_view name = Name.view();
+    static constexpr bool computes_in_float = true;
+    static constexpr auto qualified_name = [] {
+        constexpr std::string_view scope = "mp::ops::";
+        std::array<char, scope.size() + Name.view().size()> all{};
+        std::copy(name.begin(), name.end(), std::copy(scope.begin(), scope.end(), all.begin()));
+        return all;
+    }();
+    static constexpr std::string_view function{qualified_name.data(), qualified_name.size()};  ///< for errors
+};
 
 template <class Argument>
 inline constexpr bool is_matrix_result = false;

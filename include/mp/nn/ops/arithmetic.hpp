@@ -144,10 +144,8 @@ void write_gradient(const Executor& /*exec*/, Term /*term*/, ops::absent_t /*res
 namespace mp::ops { inline namespace MP_ISA_NAMESPACE {
 
 /// Tag of add(): mixes arrays, so in the widest of their types.
-struct add_op {
-    static constexpr std::string_view name = "add";
+struct add_op : detail::library_op<add_op, "add"> {
     static constexpr auto category = op_category::promote_widest;
-    static constexpr bool computes_in_float = true;
     static constexpr std::array<std::string_view, 4> argument_names{"exec", "a", "b", "y"};
     static constexpr std::array<std::string_view, 6> known_as{"Add",          "AddV2",         "BiasAdd",
                                                               "elemwise_add", "broadcast_add", "_npi_add"};
@@ -156,7 +154,6 @@ struct add_op {
         detail::check_binary("mp::ops::add", exec, a, b, y);
     }
 
-    using compiled_op = add_op;
     /// Computes the op on a CPU, for operands of any type.
     template <class Real>
     static void compute(const cpu& exec, const detail::any_operand& a, const detail::any_operand& b,
@@ -187,10 +184,8 @@ void add(const Executor& exec, matrix_view<A> a, const B& b, const Y& y) {
 }
 
 /// Tag of multiply(): mixes arrays, so in the widest of their types.
-struct multiply_op {
-    static constexpr std::string_view name = "multiply";
+struct multiply_op : detail::library_op<multiply_op, "multiply"> {
     static constexpr auto category = op_category::promote_widest;
-    static constexpr bool computes_in_float = true;
     static constexpr std::array<std::string_view, 4> argument_names{"exec", "a", "b", "y"};
     static constexpr std::array<std::string_view, 5> known_as{"mul", "Mul", "elemwise_mul", "broadcast_mul",
                                                               "_npi_multiply"};
@@ -199,7 +194,6 @@ struct multiply_op {
         detail::check_binary("mp::ops::multiply", exec, a, b, y);
     }
 
-    using compiled_op = multiply_op;
     /// Computes the op on a CPU, for operands of any type.
     template <class Real>
     static void compute(const cpu& exec, const detail::any_operand& a, const detail::any_operand& b,
@@ -222,16 +216,12 @@ void multiply(const Executor& exec, matrix_view<A> a, const B& b, const Y& y) {
 }
 
 /// Tag of add_backward().
-struct add_backward_op {
-    static constexpr std::string_view name = "add_backward";
+struct add_backward_op : detail::library_op<add_backward_op, "add_backward"> {
     static constexpr auto category = add_op::category;
     using forward_op = add_op;
-    static constexpr bool computes_in_float = true;
     static constexpr std::array<std::string_view, 4> argument_names{"exec", "dy", "da", "db"};
-    static constexpr std::array<std::string_view, 0> known_as{};
 
     static void validate(const auto& exec, const auto& dy, const auto& da, const auto& db) {
-        constexpr std::string_view function = "mp::ops::add_backward";
         detail::check_executor(function, exec);
         const auto gradient = detail::named("dy", dy);
         const auto left = detail::named("da", da);
@@ -244,7 +234,6 @@ struct add_backward_op {
         detail::check_separate(function, right, left);
     }
 
-    using compiled_op = add_backward_op;
     /// Computes the op on a CPU, for operands of any type.
     template <class Real>
     static void compute(const cpu& exec, const detail::any_operand& dy, const detail::any_operand& da,
@@ -273,17 +262,13 @@ void add_backward(const Executor& exec, matrix_view<DY> dy, DA&& da, DB&& db) {
 }
 
 /// Tag of multiply_backward().
-struct multiply_backward_op {
-    static constexpr std::string_view name = "multiply_backward";
+struct multiply_backward_op : detail::library_op<multiply_backward_op, "multiply_backward"> {
     static constexpr auto category = multiply_op::category;
     using forward_op = multiply_op;
-    static constexpr bool computes_in_float = true;
     static constexpr std::array<std::string_view, 6> argument_names{"exec", "a", "b", "dy", "da", "db"};
-    static constexpr std::array<std::string_view, 0> known_as{};
 
     static void validate(const auto& exec, const auto& a, const auto& b, const auto& dy, const auto& da,
                          const auto& db) {
-        constexpr std::string_view function = "mp::ops::multiply_backward";
         detail::check_executor(function, exec);
         const auto left = detail::named("a", a);
         const auto right = detail::named("b", b);
@@ -303,7 +288,6 @@ struct multiply_backward_op {
         }
     }
 
-    using compiled_op = multiply_backward_op;
     /// Computes the op on a CPU, for operands of any type.
     template <class Real>
     static void compute(const cpu& exec, const detail::any_operand& a, const detail::any_operand& b,

@@ -40,10 +40,9 @@ namespace mp::ops { inline namespace MP_ISA_NAMESPACE {
 
 /// Tag of scaled_dot_product_attention(): matrix products, so in the low precision of the policy. The softmax
 /// between them is in float by itself.
-struct scaled_dot_product_attention_op {
-    static constexpr std::string_view name = "scaled_dot_product_attention";
+struct scaled_dot_product_attention_op
+    : detail::library_op<scaled_dot_product_attention_op, "scaled_dot_product_attention"> {
     static constexpr auto category = op_category::lower_precision;
-    static constexpr bool computes_in_float = true;
     static constexpr std::array<std::string_view, 8> argument_names = {"exec", "q", "k",       "v",
                                                                        "mask", "y", "options", "statistics"};
     static constexpr std::array<std::string_view, 4> known_as = {
@@ -53,7 +52,6 @@ struct scaled_dot_product_attention_op {
 
     static void validate(const auto& exec, const auto& q, const auto& k, const auto& v, const auto& mask,
                          const auto& y, const attention_options& options, const auto& statistics) {
-        constexpr std::string_view function = "mp::ops::scaled_dot_product_attention";
         const auto queries = detail::named("q", q);
         const auto keys = detail::named("k", k);
         const auto values = detail::named("v", v);
@@ -80,7 +78,6 @@ struct scaled_dot_product_attention_op {
                     const attention_options& options, std::span<softmax_statistics_of<Q>> statistics) const {
         attend(detail::attention_function{}, exec, q, k, v, mask, y, options, statistics);
     }
-    using compiled_op = scaled_dot_product_attention_op;
     /// Computes the op on a CPU, for operands of any type.
     template <class Real>
     static void compute(const cpu& exec, const detail::any_operand& q, const detail::any_operand& k,
@@ -161,10 +158,9 @@ void scaled_dot_product_attention(const Executor& exec, matrix_view<Q> q, matrix
 }
 
 /// Tag of scaled_dot_product_attention_backward(): matrix products, so in the low precision of the policy.
-struct scaled_dot_product_attention_backward_op {
-    static constexpr std::string_view name = "scaled_dot_product_attention_backward";
+struct scaled_dot_product_attention_backward_op
+    : detail::library_op<scaled_dot_product_attention_backward_op, "scaled_dot_product_attention_backward"> {
     static constexpr auto category = op_category::lower_precision;
-    static constexpr bool computes_in_float = true;
     using forward_op = scaled_dot_product_attention_op;
     static constexpr std::array<std::string_view, 11> argument_names = {
         "exec", "q", "k", "v", "mask", "dy", "dq", "dk", "dv", "options", "statistics"};
@@ -177,7 +173,6 @@ struct scaled_dot_product_attention_backward_op {
     static void validate(const Executor& exec, const auto& q, const auto& k, const auto& v, const auto& mask,
                          const auto& dy, const auto& dq, const auto& dk, const auto& dv,
                          const attention_options& options, const auto& statistics) {
-        constexpr std::string_view function = "mp::ops::scaled_dot_product_attention_backward";
         const auto queries = detail::named("q", q);
         const auto keys = detail::named("k", k);
         const auto values = detail::named("v", v);
@@ -215,7 +210,6 @@ struct scaled_dot_product_attention_backward_op {
                     std::span<const softmax_statistics_of<Q>> /*statistics*/) const {
         attend_backward(detail::attention_function{}, exec, q, k, v, mask, dy, dq, dk, dv, options);
     }
-    using compiled_op = scaled_dot_product_attention_backward_op;
     /// Computes the op on a CPU, for operands of any type.
     template <class Real>
     static void compute(const cpu& exec, const detail::any_operand& q, const detail::any_operand& k,

@@ -75,10 +75,8 @@ void check_dropout(std::string_view function, const auto& exec, const named_oper
 namespace mp::ops { inline namespace MP_ISA_NAMESPACE {
 
 /// Tag of dropout(): right in any format, so nothing is cast.
-struct dropout_op {
-    static constexpr std::string_view name = "dropout";
+struct dropout_op : detail::library_op<dropout_op, "dropout"> {
     static constexpr auto category = op_category::pass_through;
-    static constexpr bool computes_in_float = true;
     static constexpr std::array<std::string_view, 4> argument_names{"exec", "x", "y", "options"};
     static constexpr std::array<std::string_view, 2> known_as{"native_dropout", "Dropout"};
 
@@ -87,7 +85,6 @@ struct dropout_op {
                               "x.rows", "x.columns", options);
     }
 
-    using compiled_op = dropout_op;
     /// Computes the op on a CPU, for operands of any type.
     template <class Real>
     static void compute(const cpu& exec, const detail::any_operand& x, const detail::any_operand& y,
@@ -120,11 +117,9 @@ void dropout(const Executor& exec, matrix_view<X> x, const Y& y, const dropout_o
 }
 
 /// Tag of dropout_backward().
-struct dropout_backward_op {
-    static constexpr std::string_view name = "dropout_backward";
+struct dropout_backward_op : detail::library_op<dropout_backward_op, "dropout_backward"> {
     static constexpr auto category = dropout_op::category;
     using forward_op = dropout_op;
-    static constexpr bool computes_in_float = true;
     static constexpr std::array<std::string_view, 4> argument_names{"exec", "dy", "dx", "options"};
     static constexpr std::array<std::string_view, 1> known_as{"native_dropout_backward"};
 
@@ -133,7 +128,6 @@ struct dropout_backward_op {
                               detail::named("dx", dx), "dy.rows", "dy.columns", options);
     }
 
-    using compiled_op = dropout_backward_op;
     /// Computes the op on a CPU, for operands of any type.
     template <class Real>
     static void compute(const cpu& exec, const detail::any_operand& dy, const detail::any_operand& dx,

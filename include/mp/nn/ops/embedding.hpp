@@ -208,15 +208,12 @@ void add_rows(const cpu& exec, const any_integers& indices, const any_matrix& te
 namespace mp::ops { inline namespace MP_ISA_NAMESPACE {
 
 /// Tag of embedding(): a copy, right in any format, so nothing is cast.
-struct embedding_op {
-    static constexpr std::string_view name = "embedding";
+struct embedding_op : detail::library_op<embedding_op, "embedding"> {
     static constexpr auto category = op_category::pass_through;
-    static constexpr bool computes_in_float = true;
     static constexpr std::array<std::string_view, 4> argument_names = {"exec", "table", "indices", "y"};
     static constexpr std::array<std::string_view, 1> known_as = {"Embedding"};
 
     static void validate(const auto& exec, const auto& table, const auto& indices, const auto& y) {
-        constexpr std::string_view function = "mp::ops::embedding";
         detail::check_executor(function, exec);
         const auto weights = detail::named("table", table);
         const detail::named_operand chosen{"indices", detail::extent_of_integers(indices)};
@@ -229,7 +226,6 @@ struct embedding_op {
         detail::check_separate(function, output, chosen);
     }
 
-    using compiled_op = embedding_op;
     /// Computes the op on a CPU, for operands of any type.
     template <class Real>
     static void compute(const cpu& exec, const detail::any_operand& table,
@@ -264,10 +260,8 @@ void embedding(const Executor& exec, matrix_view<Table> table, const Indices& in
 }
 
 /// Tag of embedding_backward(): sums in two floats whatever the format, so nothing is cast.
-struct embedding_backward_op {
-    static constexpr std::string_view name = "embedding_backward";
+struct embedding_backward_op : detail::library_op<embedding_backward_op, "embedding_backward"> {
     static constexpr auto category = op_category::pass_through;
-    static constexpr bool computes_in_float = true;
     using forward_op = embedding_op;
     static constexpr std::array<std::string_view, 5> argument_names = {"exec", "indices", "dy", "dtable",
                                                                        "options"};
@@ -276,7 +270,6 @@ struct embedding_backward_op {
 
     static void validate(const auto& exec, const auto& indices, const auto& dy, const auto& dtable,
                          const embedding_options& options) {
-        constexpr std::string_view function = "mp::ops::embedding_backward";
         detail::check_executor(function, exec);
         const detail::named_operand chosen{"indices", detail::extent_of_integers(indices)};
         const auto gradient = detail::named("dy", dy);
@@ -295,7 +288,6 @@ struct embedding_backward_op {
         detail::check_separate(function, result, chosen);
     }
 
-    using compiled_op = embedding_backward_op;
     /// Computes the op on a CPU, for operands of any type.
     template <class Real>
     static void compute(const cpu& exec, const detail::any_integers& indices, const detail::any_operand& dy,

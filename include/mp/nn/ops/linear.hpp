@@ -30,17 +30,14 @@ struct linear_function {};
 namespace mp::ops { inline namespace MP_ISA_NAMESPACE {
 
 /// Tag of matmul(): the product in the low precision of the policy.
-struct matmul_op {
-    static constexpr std::string_view name = "matmul";
+struct matmul_op : detail::library_op<matmul_op, "matmul"> {
     static constexpr std::array<std::string_view, 7> known_as = {
         "mm", "__matmul__", "gemm", "MatMul", "BatchMatMulV2", "_npi_matmul", "_linalg_gemm2"};
     static constexpr std::array<std::string_view, 4> argument_names = {"exec", "a", "b", "c"};
     static constexpr std::array<std::string_view, 2> product_operands = {"a", "b"};
     static constexpr auto category = op_category::lower_precision;
-    static constexpr bool computes_in_float = true;
 
     static void validate(const auto& exec, const auto& a, const auto& b, const auto& c) {
-        constexpr std::string_view function = "mp::ops::matmul";
         detail::check_executor(function, exec);
         const auto left = detail::named("a", a);
         const auto right = detail::named("b", b);
@@ -59,7 +56,6 @@ struct matmul_op {
 
     static constexpr std::array<std::string_view, 1> sums = {"c"};
 
-    using compiled_op = matmul_op;
     /// Computes the op on a CPU, for operands of any type.
     template <class Real>
     static void compute(const cpu& exec, const detail::any_operand& a, const detail::any_operand& b,
@@ -91,18 +87,15 @@ void matmul(const Executor& exec, const A& a, const B& b, const C& c) {
 namespace mp::ops { inline namespace MP_ISA_NAMESPACE {
 
 /// Tag of linear(): a matrix product, so in the low precision of the policy.
-struct linear_op {
-    static constexpr std::string_view name = "linear";
+struct linear_op : detail::library_op<linear_op, "linear"> {
     static constexpr std::array<std::string_view, 5> known_as = {"addmm", "FullyConnected", "MatMul", "gemm",
                                                                  "_addmm_activation"};
     static constexpr std::array<std::string_view, 6> argument_names = {"exec", "x", "w", "b", "y", "act"};
     static constexpr std::array<std::string_view, 2> product_operands = {"x", "w"};
     static constexpr auto category = op_category::lower_precision;
-    static constexpr bool computes_in_float = true;
 
     static void validate(const auto& exec, const auto& x, const auto& w, const auto& b, const auto& y,
                          activation act) {
-        constexpr std::string_view function = "mp::ops::linear";
         detail::check_executor(function, exec);
         if (act > activation::silu) {
             detail::throw_argument(function, "act", static_cast<unsigned>(act),
@@ -127,7 +120,6 @@ struct linear_op {
         return {x.rows, w.rows, x.columns};
     }
 
-    using compiled_op = linear_op;
     /// Computes the op on a CPU, for operands of any type.
     template <class Real>
     static void compute(const cpu& exec, const detail::any_operand& x, const detail::any_operand& w,
@@ -203,22 +195,19 @@ void check_linear_backward(std::string_view function, std::string_view dx_name, 
 namespace mp::ops { inline namespace MP_ISA_NAMESPACE {
 
 /// Tag of linear_backward(): matrix products, so in the low precision of the policy.
-struct linear_backward_op {
-    static constexpr std::string_view name = "linear_backward";
+struct linear_backward_op : detail::library_op<linear_backward_op, "linear_backward"> {
     using forward_op = linear_op;
     static constexpr std::array<std::string_view, 7> argument_names = {"exec", "x",  "w", "dy",
                                                                        "dx",   "dw", "db"};
     static constexpr std::array<std::string_view, 3> product_operands = {"x", "w", "dy"};
     static constexpr std::array<std::string_view, 2> sums = {"dx", "dw"};
     static constexpr auto category = op_category::lower_precision;
-    static constexpr bool computes_in_float = true;
 
     static void validate(const auto& exec, const auto& x, const auto& w, const auto& dy, const auto& dx,
                          const auto& dw, const auto& db) {
         detail::check_linear_backward("mp::ops::linear_backward", "dx", exec, x, w, dy, dx, dw, db);
     }
 
-    using compiled_op = linear_backward_op;
     /// Computes the op on a CPU, for operands of any type.
     template <class Real>
     static void compute(const cpu& exec, const detail::any_operand& x, const detail::any_operand& w,

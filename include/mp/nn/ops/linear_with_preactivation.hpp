@@ -37,19 +37,17 @@ inline void check_activation(std::string_view function, ops::activation act) {
 namespace mp::ops { inline namespace MP_ISA_NAMESPACE {
 
 /// Tag of linear_with_preactivation(): a matrix product, so in the low precision of the policy.
-struct linear_with_preactivation_op {
-    static constexpr std::string_view name = "linear_with_preactivation";
+struct linear_with_preactivation_op
+    : detail::library_op<linear_with_preactivation_op, "linear_with_preactivation"> {
     static constexpr std::array<std::string_view, 6> known_as = {"linear", "addmm", "FullyConnected",
                                                                  "MatMul", "gemm",  "_addmm_activation"};
     static constexpr std::array<std::string_view, 7> argument_names = {"exec", "x", "w",  "b",
                                                                        "z",    "y", "act"};
     static constexpr std::array<std::string_view, 2> product_operands = {"x", "w"};
     static constexpr auto category = op_category::lower_precision;
-    static constexpr bool computes_in_float = true;
 
     static void validate(const auto& exec, const auto& x, const auto& w, const auto& b, const auto& z,
                          const auto& y, activation act) {
-        constexpr std::string_view function = "mp::ops::linear_with_preactivation";
         detail::check_executor(function, exec);
         detail::check_smooth_activation(function, act);
         const auto input = detail::named("x", x);
@@ -77,7 +75,6 @@ struct linear_with_preactivation_op {
         return {x.rows, w.rows, x.columns};
     }
 
-    using compiled_op = linear_with_preactivation_op;
     /// Computes the op on a CPU, for operands of any type.
     template <class Real>
     static void compute(const cpu& exec, const detail::any_operand& x, const detail::any_operand& w,
@@ -123,19 +120,17 @@ void linear_with_preactivation(const Executor& exec, matrix_view<X> x, const W& 
 namespace mp::ops { inline namespace MP_ISA_NAMESPACE {
 
 /// Tag of linear_backward_with_preactivation(): matrix products, so in the low precision of the policy.
-struct linear_backward_with_preactivation_op {
-    static constexpr std::string_view name = "linear_backward_with_preactivation";
+struct linear_backward_with_preactivation_op
+    : detail::library_op<linear_backward_with_preactivation_op, "linear_backward_with_preactivation"> {
     using forward_op = linear_op;
     static constexpr std::array<std::string_view, 9> argument_names = {"exec", "x",  "w",  "dy", "z",
                                                                        "dz",   "dw", "db", "act"};
     static constexpr std::array<std::string_view, 3> product_operands = {"x", "w", "dy"};
     static constexpr std::array<std::string_view, 1> sums = {"dw"};
     static constexpr auto category = op_category::lower_precision;
-    static constexpr bool computes_in_float = true;
 
     static void validate(const auto& exec, const auto& x, const auto& w, const auto& dy, const auto& z,
                          const auto& dz, const auto& dw, const auto& db, activation act) {
-        constexpr std::string_view function = "mp::ops::linear_backward_with_preactivation";
         detail::check_activation(function, act);
         detail::check_linear_backward(function, "dz", exec, x, w, dy, dz, dw, db);
         const auto before = detail::named("z", z);
@@ -147,7 +142,6 @@ struct linear_backward_with_preactivation_op {
         }
     }
 
-    using compiled_op = linear_backward_with_preactivation_op;
     /// Computes the op on a CPU, for operands of any type.
     template <class Real>
     static void compute(const cpu& exec, const detail::any_operand& x, const detail::any_operand& w,

@@ -86,9 +86,8 @@ Real mean_difference(const cpu& exec, Difference difference, const any_matrix& p
 #endif
 
 /// What the losses share; Op is the tag.
-template <class Op>
-struct regression_loss {
-    using compiled_op = Op;
+template <class Op, autocast::fixed_string Name>
+struct regression_loss : library_op<Op, Name> {
     static void validate(cpu exec, const auto& prediction, const auto& target,
                          const ops::loss_factors& factors) {
         check_regression(Op::function, exec, named("prediction", prediction), named("target", target),
@@ -142,9 +141,8 @@ struct regression_loss_to_memory {
     }
 };
 
-template <class Op>
-struct regression_loss_backward {
-    using compiled_op = Op;
+template <class Op, autocast::fixed_string Name>
+struct regression_loss_backward : library_op<Op, Name> {
     static void validate(const auto& exec, const auto& prediction, const auto& target,
                          const auto& dprediction, const ops::loss_factors& factors) {
         const auto input = named("prediction", prediction);
@@ -185,12 +183,9 @@ struct regression_loss_backward {
 namespace mp::ops { inline namespace MP_ISA_NAMESPACE {
 
 /// Tag of mean_squared_error(): a square and a long sum, so in float.
-struct mean_squared_error_op : detail::regression_loss<mean_squared_error_op> {
+struct mean_squared_error_op : detail::regression_loss<mean_squared_error_op, "mean_squared_error"> {
     using difference = detail::squared_difference;
-    static constexpr std::string_view name = "mean_squared_error";
-    static constexpr std::string_view function = "mp::ops::mean_squared_error";
     static constexpr auto category = op_category::full_precision;
-    static constexpr bool computes_in_float = true;
     static constexpr std::array<std::string_view, 4> argument_names{"exec", "prediction", "target",
                                                                     "factors"};
     static constexpr std::array<std::string_view, 2> known_as{"mse_loss", "loss"};
@@ -233,12 +228,10 @@ void mean_squared_error(const Executor& exec, matrix_view<X> prediction, matrix_
 }
 
 /// Tag of mean_squared_error_backward().
-struct mean_squared_error_backward_op : detail::regression_loss_backward<mean_squared_error_backward_op> {
+struct mean_squared_error_backward_op
+    : detail::regression_loss_backward<mean_squared_error_backward_op, "mean_squared_error_backward"> {
     using forward_op = mean_squared_error_op;
-    static constexpr std::string_view name = "mean_squared_error_backward";
-    static constexpr std::string_view function = "mp::ops::mean_squared_error_backward";
     static constexpr auto category = forward_op::category;
-    static constexpr bool computes_in_float = true;
     static constexpr std::array<std::string_view, 5> argument_names{"exec", "prediction", "target",
                                                                     "dprediction", "factors"};
     static constexpr std::array<std::string_view, 1> known_as{"mse_loss_backward"};
@@ -264,12 +257,9 @@ void mean_squared_error_backward(const Executor& exec, matrix_view<X> prediction
 }
 
 /// Tag of mean_absolute_error(): a long sum, so in float.
-struct mean_absolute_error_op : detail::regression_loss<mean_absolute_error_op> {
+struct mean_absolute_error_op : detail::regression_loss<mean_absolute_error_op, "mean_absolute_error"> {
     using difference = detail::absolute_difference;
-    static constexpr std::string_view name = "mean_absolute_error";
-    static constexpr std::string_view function = "mp::ops::mean_absolute_error";
     static constexpr auto category = op_category::full_precision;
-    static constexpr bool computes_in_float = true;
     static constexpr std::array<std::string_view, 4> argument_names{"exec", "prediction", "target",
                                                                     "factors"};
     static constexpr std::array<std::string_view, 2> known_as{"l1_loss", "loss"};
@@ -304,12 +294,10 @@ void mean_absolute_error(const Executor& exec, matrix_view<X> prediction, matrix
 }
 
 /// Tag of mean_absolute_error_backward().
-struct mean_absolute_error_backward_op : detail::regression_loss_backward<mean_absolute_error_backward_op> {
+struct mean_absolute_error_backward_op
+    : detail::regression_loss_backward<mean_absolute_error_backward_op, "mean_absolute_error_backward"> {
     using forward_op = mean_absolute_error_op;
-    static constexpr std::string_view name = "mean_absolute_error_backward";
-    static constexpr std::string_view function = "mp::ops::mean_absolute_error_backward";
     static constexpr auto category = forward_op::category;
-    static constexpr bool computes_in_float = true;
     static constexpr std::array<std::string_view, 5> argument_names{"exec", "prediction", "target",
                                                                     "dprediction", "factors"};
     static constexpr std::array<std::string_view, 1> known_as{"l1_loss_backward"};

@@ -117,10 +117,8 @@ void check_normalize_rows_backward(std::string_view function, const auto& exec, 
 namespace mp::ops { inline namespace MP_ISA_NAMESPACE {
 
 /// Tag of layer_norm(): sums and a root, so in float.
-struct layer_norm_op {
-    static constexpr std::string_view name = "layer_norm";
+struct layer_norm_op : detail::library_op<layer_norm_op, "layer_norm"> {
     static constexpr auto category = op_category::full_precision;
-    static constexpr bool computes_in_float = true;
     static constexpr std::array<std::string_view, 7> argument_names = {"exec", "x",       "gamma",     "beta",
                                                                        "y",    "options", "statistics"};
     static constexpr std::array<std::string_view, 2> known_as = {"native_layer_norm", "LayerNorm"};
@@ -130,7 +128,6 @@ struct layer_norm_op {
         detail::check_normalize_rows("mp::ops::layer_norm", exec, x, gamma, beta, y, options, statistics);
     }
 
-    using compiled_op = layer_norm_op;
     /// Computes the op on a CPU, for operands of any type.
     template <class Real>
     static void compute(const cpu& exec, const detail::any_operand& x, const detail::any_operand& gamma,
@@ -183,10 +180,8 @@ void layer_norm(const Executor& exec, matrix_view<X> x, const Gamma& gamma, cons
 }
 
 /// Tag of layer_norm_backward(): sums over rows and columns, so in float.
-struct layer_norm_backward_op {
-    static constexpr std::string_view name = "layer_norm_backward";
+struct layer_norm_backward_op : detail::library_op<layer_norm_backward_op, "layer_norm_backward"> {
     static constexpr auto category = op_category::full_precision;
-    static constexpr bool computes_in_float = true;
     using forward_op = layer_norm_op;
     static constexpr std::array<std::string_view, 9> argument_names = {
         "exec", "x", "gamma", "dy", "dx", "dgamma", "dbeta", "options", "statistics"};
@@ -199,7 +194,6 @@ struct layer_norm_backward_op {
                                               dbeta, options, statistics);
     }
 
-    using compiled_op = layer_norm_backward_op;
     /// Computes the op on a CPU, for operands of any type.
     template <class Real>
     static void compute(const cpu& exec, const detail::any_operand& x, const detail::any_operand& gamma,
@@ -256,10 +250,8 @@ void layer_norm_backward(const Executor& exec, matrix_view<X> x, const Gamma& ga
 }
 
 /// Tag of rms_norm(): a sum and a root, so in float.
-struct rms_norm_op {
-    static constexpr std::string_view name = "rms_norm";
+struct rms_norm_op : detail::library_op<rms_norm_op, "rms_norm"> {
     static constexpr auto category = op_category::full_precision;
-    static constexpr bool computes_in_float = true;
     static constexpr std::array<std::string_view, 6> argument_names = {"exec", "x",       "gamma",
                                                                        "y",    "options", "statistics"};
     static constexpr std::array<std::string_view, 1> known_as = {"_fused_rms_norm"};
@@ -269,7 +261,6 @@ struct rms_norm_op {
         detail::check_normalize_rows("mp::ops::rms_norm", exec, x, gamma, absent, y, options, statistics);
     }
 
-    using compiled_op = rms_norm_op;
     /// Computes the op on a CPU, for operands of any type.
     template <class Real>
     static void compute(const cpu& exec, const detail::any_operand& x, const detail::any_operand& gamma,
@@ -299,10 +290,8 @@ void rms_norm(const Executor& exec, matrix_view<X> x, const Gamma& gamma, const 
 }
 
 /// Tag of rms_norm_backward(): sums over rows and columns, so in float.
-struct rms_norm_backward_op {
-    static constexpr std::string_view name = "rms_norm_backward";
+struct rms_norm_backward_op : detail::library_op<rms_norm_backward_op, "rms_norm_backward"> {
     static constexpr auto category = op_category::full_precision;
-    static constexpr bool computes_in_float = true;
     using forward_op = rms_norm_op;
     static constexpr std::array<std::string_view, 8> argument_names = {
         "exec", "x", "gamma", "dy", "dx", "dgamma", "options", "statistics"};
@@ -314,7 +303,6 @@ struct rms_norm_backward_op {
                                               absent, options, statistics);
     }
 
-    using compiled_op = rms_norm_backward_op;
     /// Computes the op on a CPU, for operands of any type.
     template <class Real>
     static void compute(const cpu& exec, const detail::any_operand& x, const detail::any_operand& gamma,

@@ -143,22 +143,18 @@ void for_each_part(ops::parts_along along, const Whole& whole, Function f, const
 namespace mp::ops { inline namespace MP_ISA_NAMESPACE {
 
 /// Tag of concatenate(): mixes arrays, so in the widest of their types.
-struct concatenate_op {
-    static constexpr std::string_view name = "concatenate";
+struct concatenate_op : detail::library_op<concatenate_op, "concatenate"> {
     static constexpr auto category = op_category::promote_widest;
-    static constexpr bool computes_in_float = true;
     static constexpr auto argument_names = detail::names_with_parts("y");
     static constexpr std::array<std::string_view, 4> known_as{"cat", "concat", "Concat", "ConcatV2"};
 
     static void validate(const auto& exec, parts_along along, const auto& y, const auto&... parts) {
-        constexpr std::string_view function = "mp::ops::concatenate";
         const auto whole = detail::named("y", y);
         const auto all = detail::named_parts(parts...);
         detail::check_parts(function, exec, along, whole, all);
         for (const auto& part : all) detail::check_separate(function, whole, part);
     }
 
-    using compiled_op = concatenate_op;
     /// Computes the op on a CPU, for operands of any type.
     template <class Real>
     static void compute(const cpu& exec, parts_along along, const detail::any_operand& y,
@@ -210,15 +206,12 @@ void concatenate(const Executor& exec, parts_along along, const Parts& parts, co
 }
 
 /// Tag of split(): a copy, right in any format, so nothing is cast.
-struct split_op {
-    static constexpr std::string_view name = "split";
+struct split_op : detail::library_op<split_op, "split"> {
     static constexpr auto category = op_category::pass_through;
-    static constexpr bool computes_in_float = true;
     static constexpr auto argument_names = detail::names_with_parts("x");
     static constexpr std::array<std::string_view, 4> known_as{"split", "Split", "SplitV", "_split_v2"};
 
     static void validate(const auto& exec, parts_along along, const auto& x, const auto&... parts) {
-        constexpr std::string_view function = "mp::ops::split";
         const auto whole = detail::named("x", x);
         const auto all = detail::named_parts(parts...);
         detail::check_parts(function, exec, along, whole, all);
@@ -228,7 +221,6 @@ struct split_op {
         }
     }
 
-    using compiled_op = split_op;
     /// Computes the op on a CPU, for operands of any type.
     template <class Real>
     static void compute(const cpu& exec, parts_along along, const detail::any_operand& x,
@@ -337,10 +329,8 @@ void permute(const cpu& exec, const any_matrix& x, const any_matrix& y,
 namespace mp::ops { inline namespace MP_ISA_NAMESPACE {
 
 /// Tag of permute_heads(): a copy, right in any format, so nothing is cast.
-struct permute_heads_op {
-    static constexpr std::string_view name = "permute_heads";
+struct permute_heads_op : detail::library_op<permute_heads_op, "permute_heads"> {
     static constexpr auto category = op_category::pass_through;
-    static constexpr bool computes_in_float = true;
     static constexpr std::array<std::string_view, 4> argument_names{"exec", "x", "y", "options"};
     static constexpr std::array<std::string_view, 3> known_as{"transpose", "Transpose", "_npi_transpose"};
 
@@ -350,7 +340,6 @@ struct permute_heads_op {
                               options, true);
     }
 
-    using compiled_op = permute_heads_op;
     /// Computes the op on a CPU, for operands of any type.
     template <class Real>
     static void compute(const cpu& exec, const detail::any_operand& x, const detail::any_operand& y,
@@ -383,13 +372,10 @@ void permute_heads(const Executor& exec, matrix_view<X> x, const Y& y,
 }
 
 /// Tag of permute_heads_backward().
-struct permute_heads_backward_op {
-    static constexpr std::string_view name = "permute_heads_backward";
+struct permute_heads_backward_op : detail::library_op<permute_heads_backward_op, "permute_heads_backward"> {
     static constexpr auto category = permute_heads_op::category;
-    static constexpr bool computes_in_float = true;
     using forward_op = permute_heads_op;
     static constexpr std::array<std::string_view, 4> argument_names{"exec", "dy", "dx", "options"};
-    static constexpr std::array<std::string_view, 0> known_as{};
 
     static void validate(const auto& exec, const auto& dy, const auto& dx,
                          const permute_heads_options& options) {
@@ -397,7 +383,6 @@ struct permute_heads_backward_op {
                               detail::named("dx", dx), options, false);
     }
 
-    using compiled_op = permute_heads_backward_op;
     /// Computes the op on a CPU, for operands of any type.
     template <class Real>
     static void compute(const cpu& exec, const detail::any_operand& dy, const detail::any_operand& dx,

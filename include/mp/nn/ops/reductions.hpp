@@ -68,9 +68,8 @@ void sum_per(const cpu& exec, const any_matrix& x, const any_matrix& y, ops::per
 #endif
 
 /// What sum and mean share; Op is the tag.
-template <class Op>
-struct reduction {
-    using compiled_op = Op;
+template <class Op, autocast::fixed_string Name>
+struct reduction : library_op<Op, Name> {
     static void validate(const cpu& exec, const auto& x) {
         check_executor(Op::function, exec);
         const auto input = named("x", x);
@@ -129,9 +128,8 @@ struct gradient_of_each {
     }
 };
 
-template <class Op>
-struct reduction_backward {
-    using compiled_op = Op;
+template <class Op, autocast::fixed_string Name>
+struct reduction_backward : library_op<Op, Name> {
     template <std::floating_point DY>
     static void validate(cpu exec, DY /*dy*/, const auto& dx) {
         check_threads(Op::function, exec);
@@ -177,12 +175,9 @@ struct reduction_backward {
 namespace mp::ops { inline namespace MP_ISA_NAMESPACE {
 
 /// Tag of sum(): long sums, so in float.
-struct sum_op : detail::reduction<sum_op> {
-    static constexpr std::string_view name = "sum";
-    static constexpr std::string_view function = "mp::ops::sum";
+struct sum_op : detail::reduction<sum_op, "sum"> {
     static constexpr bool is_mean = false;
     static constexpr auto category = op_category::full_precision_output;
-    static constexpr bool computes_in_float = true;
     static constexpr std::array<std::string_view, 4> argument_names{"exec", "x", "y", "axis"};
     static constexpr std::array<std::string_view, 2> known_as{"Sum", "_npi_sum"};
 };
@@ -217,12 +212,9 @@ void sum(const Executor& exec, matrix_view<X> x, Y&& y, per axis) {
 }
 
 /// Tag of mean(): long sums, so in float.
-struct mean_op : detail::reduction<mean_op> {
-    static constexpr std::string_view name = "mean";
-    static constexpr std::string_view function = "mp::ops::mean";
+struct mean_op : detail::reduction<mean_op, "mean"> {
     static constexpr bool is_mean = true;
     static constexpr auto category = op_category::full_precision;
-    static constexpr bool computes_in_float = true;
     static constexpr std::array<std::string_view, 4> argument_names{"exec", "x", "y", "axis"};
     static constexpr std::array<std::string_view, 2> known_as{"Mean", "_npi_mean"};
 };
@@ -243,13 +235,10 @@ void mean(const Executor& exec, matrix_view<X> x, Y&& y, per axis) {
 }
 
 /// Tag of sum_backward().
-struct sum_backward_op : detail::reduction_backward<sum_backward_op> {
-    static constexpr std::string_view name = "sum_backward";
-    static constexpr std::string_view function = "mp::ops::sum_backward";
+struct sum_backward_op : detail::reduction_backward<sum_backward_op, "sum_backward"> {
     static constexpr bool is_mean = false;
     static constexpr auto category = sum_op::category;
     using forward_op = sum_op;
-    static constexpr bool computes_in_float = true;
     static constexpr std::array<std::string_view, 4> argument_names{"exec", "dy", "dx", "axis"};
     static constexpr std::array<std::string_view, 0> known_as{};
 };
@@ -271,13 +260,10 @@ void sum_backward(const Executor& exec, const DY& dy, const DX& dx, per axis) {
 }
 
 /// Tag of mean_backward().
-struct mean_backward_op : detail::reduction_backward<mean_backward_op> {
-    static constexpr std::string_view name = "mean_backward";
-    static constexpr std::string_view function = "mp::ops::mean_backward";
+struct mean_backward_op : detail::reduction_backward<mean_backward_op, "mean_backward"> {
     static constexpr bool is_mean = true;
     static constexpr auto category = mean_op::category;
     using forward_op = mean_op;
-    static constexpr bool computes_in_float = true;
     static constexpr std::array<std::string_view, 4> argument_names{"exec", "dy", "dx", "axis"};
     static constexpr std::array<std::string_view, 0> known_as{};
 };

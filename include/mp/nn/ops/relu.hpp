@@ -17,8 +17,7 @@
 namespace mp::ops { inline namespace MP_ISA_NAMESPACE {
 
 /// Tag of relu(): right in any format, so nothing is cast.
-struct relu_op : detail::elementwise_op<relu_op, detail::relu_function> {
-    static constexpr std::string_view name = "relu";
+struct relu_op : detail::elementwise_op<relu_op, "relu", detail::relu_function> {
     static constexpr std::array<std::string_view, 2> known_as = {"Relu", "_npx_relu"};
     static constexpr auto category = op_category::pass_through;
 };
@@ -32,9 +31,9 @@ void relu(const Executor& exec, matrix_view<X> x, const Y& y) {
 }
 
 /// Tag of relu_backward(): right in any format, so nothing is cast.
-struct relu_backward_op : detail::elementwise_backward_op<relu_backward_op, relu_op, detail::relu_function,
-                                                          detail::gradient_from::result> {
-    static constexpr std::string_view name = "relu_backward";
+struct relu_backward_op
+    : detail::elementwise_backward_op<relu_backward_op, "relu_backward", relu_op, detail::relu_function,
+                                      detail::gradient_from::result> {
     static constexpr std::array<std::string_view, 1> known_as = {"ReluGrad"};
 };
 

@@ -355,19 +355,15 @@ void rotate_heads(const cpu& exec, double direction, const any_matrix& x, const 
 namespace mp::ops { inline namespace MP_ISA_NAMESPACE {
 
 /// Tag of rotary_embedding(): angles and products do not depend on the format, so nothing is cast.
-struct rotary_embedding_op {
-    static constexpr std::string_view name = "rotary_embedding";
+struct rotary_embedding_op : detail::library_op<rotary_embedding_op, "rotary_embedding"> {
     static constexpr auto category = op_category::pass_through;
-    static constexpr bool computes_in_float = true;
     static constexpr std::array<std::string_view, 4> argument_names{"exec", "x", "y", "options"};
-    static constexpr std::array<std::string_view, 0> known_as{};
 
     static void validate(const auto& exec, const auto& x, const auto& y, const auto& call) {
         detail::check_rotary("mp::ops::rotary_embedding", exec, detail::named("x", x), detail::named("y", y),
                              call);
     }
 
-    using compiled_op = rotary_embedding_op;
     /// Computes the op on a CPU, for operands of any type.
     template <class Real>
     static void compute(const cpu& exec, const detail::any_operand& x, const detail::any_operand& y,
@@ -420,20 +416,17 @@ void rotary_embedding(cpu exec, matrix_view<X> x, const rotary_table_of<X>& tabl
 }
 
 /// Tag of rotary_embedding_backward().
-struct rotary_embedding_backward_op {
-    static constexpr std::string_view name = "rotary_embedding_backward";
+struct rotary_embedding_backward_op
+    : detail::library_op<rotary_embedding_backward_op, "rotary_embedding_backward"> {
     static constexpr auto category = rotary_embedding_op::category;
-    static constexpr bool computes_in_float = true;
     using forward_op = rotary_embedding_op;
     static constexpr std::array<std::string_view, 4> argument_names{"exec", "dy", "dx", "options"};
-    static constexpr std::array<std::string_view, 0> known_as{};
 
     static void validate(const auto& exec, const auto& dy, const auto& dx, const auto& call) {
         detail::check_rotary("mp::ops::rotary_embedding_backward", exec, detail::named("dy", dy),
                              detail::named("dx", dx), call);
     }
 
-    using compiled_op = rotary_embedding_backward_op;
     /// Computes the op on a CPU, for operands of any type.
     template <class Real>
     static void compute(const cpu& exec, const detail::any_operand& dy, const detail::any_operand& dx,

@@ -117,8 +117,7 @@ void map_rows(slope_of<log_softmax_function>, const cpu& exec, const any_matrix&
 namespace mp::ops { inline namespace MP_ISA_NAMESPACE {
 
 /// Tag of softmax(): exponentials and their sums, so in float.
-struct softmax_op : detail::rowwise_op<softmax_op, detail::softmax_function> {
-    static constexpr std::string_view name = "softmax";
+struct softmax_op : detail::rowwise_op<softmax_op, "softmax", detail::softmax_function> {
     static constexpr auto category = op_category::full_precision_output;
     static constexpr std::array<std::string_view, 3> known_as{"_softmax", "Softmax", "_npx_softmax"};
 };
@@ -146,9 +145,8 @@ void softmax(const Executor& exec, matrix_view<X> x, const Y& y) {
 }
 
 /// Tag of softmax_backward().
-struct softmax_backward_op
-    : detail::rowwise_backward_op<softmax_backward_op, softmax_op, detail::softmax_function> {
-    static constexpr std::string_view name = "softmax_backward";
+struct softmax_backward_op : detail::rowwise_backward_op<softmax_backward_op, "softmax_backward", softmax_op,
+                                                         detail::softmax_function> {
     static constexpr std::array<std::string_view, 1> known_as{"_softmax_backward_data"};
 };
 
@@ -168,8 +166,7 @@ void softmax_backward(const Executor& exec, matrix_view<Y> y, matrix_view<DY> dy
 }
 
 /// Tag of log_softmax(): exponentials and their sums, so in float.
-struct log_softmax_op : detail::rowwise_op<log_softmax_op, detail::log_softmax_function> {
-    static constexpr std::string_view name = "log_softmax";
+struct log_softmax_op : detail::rowwise_op<log_softmax_op, "log_softmax", detail::log_softmax_function> {
     static constexpr auto category = op_category::full_precision_output;
     static constexpr std::array<std::string_view, 3> known_as{"_log_softmax", "LogSoftmax",
                                                               "_npx_log_softmax"};
@@ -187,9 +184,8 @@ void log_softmax(const Executor& exec, matrix_view<X> x, const Y& y) {
 }
 
 /// Tag of log_softmax_backward().
-struct log_softmax_backward_op
-    : detail::rowwise_backward_op<log_softmax_backward_op, log_softmax_op, detail::log_softmax_function> {
-    static constexpr std::string_view name = "log_softmax_backward";
+struct log_softmax_backward_op : detail::rowwise_backward_op<log_softmax_backward_op, "log_softmax_backward",
+                                                             log_softmax_op, detail::log_softmax_function> {
     static constexpr std::array<std::string_view, 1> known_as{"_log_softmax_backward_data"};
 };
 

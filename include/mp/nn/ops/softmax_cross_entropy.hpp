@@ -102,14 +102,12 @@ inline void check_dlogits(std::string_view function, const named_operand& dlogit
 namespace mp::ops { inline namespace MP_ISA_NAMESPACE {
 
 /// Tag of softmax_cross_entropy(): exponentials and a mean, so in float.
-struct softmax_cross_entropy_op {
-    static constexpr std::string_view name = "softmax_cross_entropy";
+struct softmax_cross_entropy_op : detail::library_op<softmax_cross_entropy_op, "softmax_cross_entropy"> {
     static constexpr std::array<std::string_view, 5> known_as = {
         "cross_entropy_loss", "cross_entropy", "nll_loss", "SparseSoftmaxCrossEntropyWithLogits", "loss"};
     static constexpr std::array<std::string_view, 5> argument_names = {"exec", "logits", "labels", "factors",
                                                                        "options"};
     static constexpr auto category = op_category::full_precision;
-    static constexpr bool computes_in_float = true;
 
     static void validate(const auto& exec, const auto& logits, const auto& labels,
                          const loss_factors& factors, const cross_entropy_options& options) {
@@ -117,7 +115,6 @@ struct softmax_cross_entropy_op {
                                     labels, factors, options);
     }
 
-    using compiled_op = softmax_cross_entropy_op;
     /// Computes the op on a CPU, for operands of any type.
     template <class Real>
     static Real compute(const cpu& exec, const detail::any_operand& logits,
@@ -154,20 +151,17 @@ detail::arithmetic_type<Logit> softmax_cross_entropy(cpu exec, matrix_view<Logit
 }
 
 /// Tag of softmax_cross_entropy() whose losses go to memory.
-struct softmax_cross_entropy_to_memory_op {
-    using compiled_op = softmax_cross_entropy_to_memory_op;
+struct softmax_cross_entropy_to_memory_op
+    : detail::library_op<softmax_cross_entropy_to_memory_op, "softmax_cross_entropy"> {
     static constexpr std::string_view compiled_name = "softmax_cross_entropy_to_memory";
-    static constexpr std::string_view name = "softmax_cross_entropy";
     using forward_op = softmax_cross_entropy_op;
     static constexpr std::array<std::string_view, 7> argument_names = {
         "exec", "logits", "labels", "loss", "row_losses", "factors", "options"};
     static constexpr auto category = softmax_cross_entropy_op::category;
-    static constexpr bool computes_in_float = true;
 
     static void validate(const auto& exec, const auto& logits, const auto& labels, const auto& loss,
                          const auto& rows, const loss_factors& factors,
                          const cross_entropy_options& options) {
-        constexpr std::string_view function = "mp::ops::softmax_cross_entropy";
         const auto input = detail::named("logits", logits);
         detail::check_cross_entropy(function, exec, input, labels, factors, options);
         const detail::named_operand losses{"row_losses", detail::losses_of(rows)};
@@ -230,17 +224,15 @@ void softmax_cross_entropy(const Executor& exec, matrix_view<Logit> logits, cons
 
 /// Tag of softmax_cross_entropy_backward(): exponentials, so in float. `product_operands` are loss_factors,
 /// or those with a loss scale in device memory.
-struct softmax_cross_entropy_backward_op {
-    static constexpr std::string_view name = "softmax_cross_entropy_backward";
+struct softmax_cross_entropy_backward_op
+    : detail::library_op<softmax_cross_entropy_backward_op, "softmax_cross_entropy_backward"> {
     using forward_op = softmax_cross_entropy_op;
     static constexpr std::array<std::string_view, 7> argument_names = {
         "exec", "logits", "labels", "dlogits", "factors", "options", "statistics"};
     static constexpr auto category = op_category::full_precision;
-    static constexpr bool computes_in_float = true;
 
     static void validate(const auto& exec, const auto& logits, const auto& labels, const auto& dlogits,
                          const auto& factors, const cross_entropy_options& options, const auto& saved) {
-        constexpr std::string_view function = "mp::ops::softmax_cross_entropy_backward";
         const auto input = detail::named("logits", logits);
         const auto result = detail::named("dlogits", dlogits);
         const detail::named_operand statistics{"statistics", detail::extent_of(saved)};
@@ -250,7 +242,6 @@ struct softmax_cross_entropy_backward_op {
         detail::check_separate(function, result, statistics);
     }
 
-    using compiled_op = softmax_cross_entropy_backward_op;
     /// Computes the op on a CPU, for operands of any type.
     template <class Real>
     static void compute(const cpu& exec, const detail::any_operand& logits,
@@ -309,18 +300,16 @@ void softmax_cross_entropy_backward(const Executor& exec, matrix_view<Logit> log
 }
 
 /// Tag of softmax_cross_entropy_with_gradient(), with factors as those of softmax_cross_entropy_backward_op.
-struct softmax_cross_entropy_with_gradient_op {
-    static constexpr std::string_view name = "softmax_cross_entropy_with_gradient";
+struct softmax_cross_entropy_with_gradient_op
+    : detail::library_op<softmax_cross_entropy_with_gradient_op, "softmax_cross_entropy_with_gradient"> {
     using forward_op = softmax_cross_entropy_op;
     static constexpr std::array<std::string_view, 8> argument_names = {
         "exec", "logits", "labels", "loss", "row_losses", "dlogits", "factors", "options"};
     static constexpr auto category = softmax_cross_entropy_op::category;
-    static constexpr bool computes_in_float = true;
 
     static void validate(const auto& exec, const auto& logits, const auto& labels, const auto& loss,
                          const auto& rows, const auto& dlogits, const auto& factors,
                          const cross_entropy_options& options) {
-        constexpr std::string_view function = "mp::ops::softmax_cross_entropy_with_gradient";
         const auto input = detail::named("logits", logits);
         const detail::named_operand losses{"row_losses", detail::losses_of(rows)};
         const auto result = detail::named("dlogits", dlogits);
@@ -330,7 +319,6 @@ struct softmax_cross_entropy_with_gradient_op {
         detail::check_separate(function, result, losses);
     }
 
-    using compiled_op = softmax_cross_entropy_with_gradient_op;
     /// Computes the op on a CPU, for operands of any type.
     template <class Real>
     static void compute(const cpu& exec, const detail::any_operand& logits,

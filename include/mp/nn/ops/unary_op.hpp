@@ -53,33 +53,19 @@ void check_unary_backward(std::string_view function, const Executor& exec, const
     check_separate_or_same(function, dx, dy);
 }
 
-/// The function of an op as errors name it: "mp::ops::" and the name of the op.
-template <class Op>
-struct function_of_op {
-    static constexpr auto text = [] {
-        constexpr std::string_view scope = "mp::ops::";
-        std::array<char, scope.size() + Op::name.size()> all{};
-        std::copy(Op::name.begin(), Op::name.end(), std::copy(scope.begin(), scope.end(), all.begin()));
-        return all;
-    }();
-    static constexpr std::string_view name{text.data(), text.size()};
-};
-
 /// y = f(x).
-template <class Op>
-struct unary_op {
-    using compiled_op = Op;
-    static constexpr bool computes_in_float = true;
+template <class Op, autocast::fixed_string Name>
+struct unary_op : library_op<Op, Name> {
     static constexpr std::array<std::string_view, 3> argument_names{"exec", "x", "y"};
 
     static void validate(const auto& exec, const auto& x, const auto& y) {
-        check_unary(function_of_op<Op>::name, exec, named("x", x), named("y", y));
+        check_unary(Op::function, exec, named("x", x), named("y", y));
     }
 };
 
 /// Each element of y from one of x.
-template <class Op, class Function>
-struct elementwise_op : unary_op<Op> {
+template <class Op, autocast::fixed_string Name, class Function>
+struct elementwise_op : unary_op<Op, Name> {
     /// Computes the op on a CPU, for operands of any type.
     template <class Real>
     static void compute(const cpu& exec, const any_operand& x, const any_operand& y) {
@@ -92,8 +78,8 @@ struct elementwise_op : unary_op<Op> {
 };
 
 /// Each row of y from one of x.
-template <class Op, class Function>
-struct rowwise_op : unary_op<Op> {
+template <class Op, autocast::fixed_string Name, class Function>
+struct rowwise_op : unary_op<Op, Name> {
     /// Computes the op on a CPU, for operands of any type.
     template <class Real>
     static void compute(const cpu& exec, const any_operand& x, const any_operand& y) {
@@ -108,24 +94,22 @@ struct rowwise_op : unary_op<Op> {
 /// What the gradient of a function is computed from besides the gradient of its result.
 enum class gradient_from { argument, result };
 
-template <class Op, class Forward, gradient_from From>
-struct unary_backward_op {
-    using compiled_op = Op;
+template <class Op, autocast::fixed_string Name, class Forward, gradient_from From>
+struct unary_backward_op : library_op<Op, Name> {
     using forward_op = Forward;
     static constexpr auto category = Forward::category;
-    static constexpr bool computes_in_float = true;
     static constexpr std::string_view known = From == gradient_from::argument ? "x" : "y";
     static constexpr std::array<std::string_view, 4> argument_names{"exec", known, "dy", "dx"};
 
     static void validate(const auto& exec, const auto& x, const auto& dy, const auto& dx) {
-        check_unary_backward(function_of_op<Op>::name, exec, named(known, x), named("dy", dy),
-                             named("dx", dx));
+        check_unary_backward(Op::function, exec, named(known, x), named("dy", dy), named("dx", dx));
     }
 };
 
 /// Each element of dx from one of x (or y) and one of dy.
-template <class Op, class Forward, class Function, gradient_from From = gradient_from::argument>
-struct elementwise_backward_op : unary_backward_op<Op, Forward, From> {
+template <class Op, autocast::fixed_string Name, class Forward, class Function,
+          gradient_from From = gradient_from::argument>
+struct elementwise_backward_op : unary_backward_op<Op, Name, Forward, From> {
     /// Computes the op on a CPU, for operands of any type.
     template <class Real>
     static void compute(const cpu& exec, const any_operand& x, const any_operand& dy, const any_operand& dx) {
@@ -139,8 +123,8 @@ struct elementwise_backward_op : unary_backward_op<Op, Forward, From> {
 };
 
 /// Each row of dx from one of y and one of dy.
-template <class Op, class Forward, class Function>
-struct rowwise_backward_op : unary_backward_op<Op, Forward, gradient_from::result> {
+template <class Op, autocast::fixed_string Name, class Forward, class Function>
+struct rowwise_backward_op : unary_backward_op<Op, Name, Forward, gradient_from::result> {
     /// Computes the op on a CPU, for operands of any type.
     template <class Real>
     static void compute(const cpu& exec, const any_operand& y, const any_operand& dy, const any_operand& dx) {
