@@ -464,6 +464,17 @@ private:
     alignas(small_alignment) std::byte small_[1024];
 };
 
+/// Runs a kernel with staged operands. Apart from run_op(), whose frame would be large.
+[[gnu::noinline]] inline double compute_staged(const op_record& op, const cpu& exec, any_operand* operands,
+                                               std::size_t count, const cast_types& types,
+                                               const region_observer* observer) {
+    staged_call call(op, exec, operands, count, 1, types, observer);
+    call.begin();
+    const double result = op.functions().compute(exec, operands);
+    call.finish();
+    return result;
+}
+
 /// Casts, computes and writes back.
 inline double run_op(const op_record& op, const cpu& exec, any_operand* operands, std::size_t count,
                      const cast_types& types, const region_observer* observer) {
@@ -472,15 +483,8 @@ inline double run_op(const op_record& op, const cpu& exec, any_operand* operands
     const default_floating_point_modes modes;
     bool stages = observer != nullptr;
     for (std::size_t i = 0; !stages && i < count; ++i) stages = is_staged(op, types, i + 1, operands[i]);
-    double result;
-    if (stages) {
-        staged_call call(op, exec, operands, count, 1, types, observer);
-        call.begin();
-        result = op.functions().compute(exec, operands);
-        call.finish();
-    } else {
-        result = op.functions().compute(exec, operands);
-    }
+    const double result = stages ? compute_staged(op, exec, operands, count, types, observer)
+                                 : op.functions().compute(exec, operands);
     return op.result == nullptr ? 0.0 : finish_number(op, result, types.output, observer);
 }
 
