@@ -5,12 +5,9 @@
 
 #include <mp/frontends/compat/apex/op_lists.hpp>
 #include <mp/frontends/compat/keras/op_list.hpp>
-#include <mp/frontends/compat/mxnet/op_list.hpp>
-#include <mp/frontends/compat/mxnet/op_list_bfloat16.hpp>
+#include <mp/frontends/compat/mxnet/op_lists.hpp>
 #include <mp/frontends/compat/nvidia.hpp>
-#include <mp/frontends/compat/pytorch/op_list_cpu.hpp>
-#include <mp/frontends/compat/pytorch/op_list_cuda.hpp>
-#include <mp/frontends/compat/pytorch/op_list_mps.hpp>
+#include <mp/frontends/compat/pytorch/op_lists.hpp>
 #include <mp/frontends/compat/tensorflow/op_lists.hpp>
 #include <mp/nn/autocast/op_list.hpp>
 

@@ -4,9 +4,7 @@
 /// state, and the state of its optimizers.
 #pragma once
 
-#include <mp/frontends/compat/pytorch/op_list_cpu.hpp>
-#include <mp/frontends/compat/pytorch/op_list_cuda.hpp>
-#include <mp/frontends/compat/pytorch/op_list_mps.hpp>
+#include <mp/frontends/compat/pytorch/op_lists.hpp>
 #include <mp/frontends/compat/pytorch/optimizer_state.hpp>
 #include <mp/frontends/compat/pytorch/presets.hpp>
 #include <mp/frontends/compat/pytorch/scaler.hpp>

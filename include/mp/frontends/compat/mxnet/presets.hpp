@@ -3,8 +3,7 @@
 /// MXNet's ways to run a model in mixed precision: mp::autocast_region region(preset).
 #pragma once
 
-#include <mp/frontends/compat/mxnet/op_list.hpp>
-#include <mp/frontends/compat/mxnet/op_list_bfloat16.hpp>
+#include <mp/frontends/compat/mxnet/op_lists.hpp>
 #include <mp/nn/autocast/precision.hpp>
 #include <mp/nn/autocast/region.hpp>
 

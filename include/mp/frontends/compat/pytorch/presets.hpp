@@ -3,8 +3,7 @@
 /// PyTorch's ways to run a model in mixed precision: mp::autocast_region region(preset).
 #pragma once
 
-#include <mp/frontends/compat/pytorch/op_list_cpu.hpp>
-#include <mp/frontends/compat/pytorch/op_list_cuda.hpp>
+#include <mp/frontends/compat/pytorch/op_lists.hpp>
 #include <mp/nn/autocast/precision.hpp>
 #include <mp/nn/autocast/region.hpp>
 

@@ -3,6 +3,7 @@
 /// The op lists of the graph rewrite of TensorFlow.
 #pragma once
 
+#include <mp/frontends/compat/op_words.hpp>
 #include <mp/nn/autocast/list_notation.hpp>
 #include <mp/nn/autocast/op_list.hpp>
 
@@ -11,116 +12,75 @@
 namespace mp::autocast::lists {
 namespace rules {
 
+/// Calls EACH(name, word in float16, word in bfloat16) for every rule, or OP(name, word) where both are the same.
 // clang-format off
-inline constexpr op_rule tensorflow[] = {
-    {"Abs"sv, keep}, {"Add"sv, widest}, {"AddN"sv, widest}, {"AddV2"sv, widest}, {"ArgMax"sv, keep},
-    {"ArgMin"sv, keep}, {"AvgPool"sv, widest}, {"AvgPool3D"sv, widest}, {"AvgPool3DGrad"sv, widest},
-    {"AvgPoolGrad"sv, widest}, {"BatchMatMul"sv, low}, {"BatchMatMulV2"sv, low}, {"BatchToSpace"sv, keep},
-    {"BatchToSpaceND"sv, keep}, {"BiasAdd"sv, widest}, {"BiasAddGrad"sv, widest}, {"BiasAddV1"sv, widest},
-    {"BlockLSTM"sv, low}, {"BlockLSTMGrad"sv, low}, {"BlockLSTMGradV2"sv, low}, {"BlockLSTMV2"sv, low},
-    {"BroadcastTo"sv, keep}, {"Ceil"sv, keep}, {"CheckNumerics"sv, keep}, {"ClipByValue"sv, keep},
-    {"Concat"sv, keep}, {"ConcatV2"sv, keep}, {"Conv2D"sv, low}, {"Conv2DBackpropFilter"sv, low},
-    {"Conv2DBackpropInput"sv, low}, {"Conv3D"sv, low}, {"Conv3DBackpropFilter"sv, low},
-    {"Conv3DBackpropFilterV2"sv, low}, {"Conv3DBackpropInput"sv, low}, {"Conv3DBackpropInputV2"sv, low},
-    {"CudnnRNN"sv, low}, {"CudnnRNNBackprop"sv, low}, {"CudnnRNNBackpropV2"sv, low},
-    {"CudnnRNNBackpropV3"sv, low}, {"CudnnRNNV2"sv, low}, {"CudnnRNNV3"sv, low}, {"DepthToSpace"sv, keep},
-    {"DepthwiseConv2dNative"sv, low}, {"DepthwiseConv2dNativeBackpropFilter"sv, low},
-    {"DepthwiseConv2dNativeBackpropInput"sv, low}, {"DynamicPartition"sv, keep}, {"DynamicStitch"sv, keep},
-    {"Einsum"sv, low}, {"Elu"sv, widest}, {"EluGrad"sv, widest}, {"EnsureShape"sv, keep}, {"Enter"sv, keep},
-    {"Equal"sv, keep}, {"Erf"sv, widest}, {"Erfc"sv, widest}, {"Exit"sv, keep}, {"Exp"sv, full},
-    {"ExpandDims"sv, keep}, {"Expm1"sv, full}, {"FastUnsortedSegmentMax"sv, low}, {"Fill"sv, keep},
-    {"Floor"sv, keep}, {"FloorDiv"sv, widest}, {"FusedBatchNormGradV2"sv, widest},
-    {"FusedBatchNormGradV3"sv, widest}, {"FusedBatchNormV2"sv, widest}, {"FusedBatchNormV3"sv, widest},
-    {"FusedConv2DBiasActivation"sv, low}, {"FusedSparseConvGpuV2"sv, low}, {"GRUBlockCell"sv, low},
-    {"GRUBlockCellGrad"sv, low}, {"Gather"sv, keep}, {"GatherNd"sv, keep}, {"GatherV2"sv, keep},
-    {"Greater"sv, keep}, {"GreaterEqual"sv, keep}, {"Identity"sv, keep}, {"IdentityN"sv, keep},
-    {"Inv"sv, widest}, {"IsFinite"sv, keep}, {"IsInf"sv, keep}, {"IsNan"sv, keep}, {"L2Loss"sv, full},
-    {"LSTMBlockCell"sv, low}, {"LSTMBlockCellGrad"sv, low}, {"LeakyRelu"sv, widest},
-    {"LeakyReluGrad"sv, widest}, {"Less"sv, keep}, {"LessEqual"sv, keep}, {"Log"sv, widest},
-    {"Log1p"sv, widest}, {"LogSoftmax"sv, widest}, {"MatMul"sv, low}, {"Max"sv, keep}, {"MaxPool"sv, keep},
-    {"MaxPool3D"sv, keep}, {"MaxPool3DGrad"sv, keep}, {"MaxPool3DGradGrad"sv, keep}, {"MaxPoolGrad"sv, keep},
-    {"MaxPoolGradGrad"sv, keep}, {"MaxPoolGradGradV2"sv, keep}, {"MaxPoolGradV2"sv, keep},
-    {"MaxPoolV2"sv, keep}, {"Maximum"sv, keep}, {"Mean"sv, full}, {"Merge"sv, keep}, {"Mha"sv, low},
-    {"MhaV2"sv, low}, {"Min"sv, keep}, {"Minimum"sv, keep}, {"MirrorPad"sv, keep}, {"MirrorPadGrad"sv, keep},
-    {"Mul"sv, widest}, {"Neg"sv, keep}, {"NextIteration"sv, keep}, {"NotEqual"sv, keep}, {"OneHot"sv, keep},
-    {"OnesLike"sv, keep}, {"Pack"sv, keep}, {"Pad"sv, keep}, {"PadV2"sv, keep}, {"Pmlp"sv, low},
-    {"Pow"sv, full}, {"PreventGradient"sv, keep}, {"Prod"sv, widest}, {"Rank"sv, keep}, {"RealDiv"sv, widest},
-    {"Reciprocal"sv, widest}, {"Relu"sv, keep}, {"Relu6"sv, keep}, {"Relu6Grad"sv, keep},
-    {"ReluGrad"sv, keep}, {"Reshape"sv, keep}, {"ResizeNearestNeighbor"sv, keep},
-    {"ResizeNearestNeighborGrad"sv, keep}, {"Reverse"sv, keep}, {"ReverseSequence"sv, keep},
-    {"ReverseV2"sv, keep}, {"Round"sv, keep}, {"SaveV2"sv, full}, {"Select"sv, keep}, {"SelectV2"sv, keep},
-    {"Selu"sv, widest}, {"SeluGrad"sv, widest}, {"Shape"sv, keep}, {"ShapeN"sv, keep}, {"Sigmoid"sv, widest},
-    {"SigmoidGrad"sv, widest}, {"Sign"sv, keep}, {"Size"sv, keep}, {"Slice"sv, keep}, {"Snapshot"sv, keep},
-    {"Softmax"sv, widest}, {"SoftmaxCrossEntropyWithLogits"sv, full}, {"Softplus"sv, widest},
-    {"SoftplusGrad"sv, widest}, {"Softsign"sv, widest}, {"SoftsignGrad"sv, widest}, {"SpaceToBatch"sv, keep},
-    {"SpaceToBatchND"sv, keep}, {"SpaceToDepth"sv, keep}, {"SparseSoftmaxCrossEntropyWithLogits"sv, full},
-    {"Split"sv, keep}, {"SplitV"sv, keep}, {"Sqrt"sv, widest}, {"Squeeze"sv, keep}, {"StopGradient"sv, keep},
-    {"StridedSlice"sv, keep}, {"StridedSliceGrad"sv, keep}, {"Sub"sv, widest}, {"Sum"sv, full},
-    {"Switch"sv, keep}, {"Tanh"sv, widest}, {"TanhGrad"sv, widest}, {"TensorListConcat"sv, keep},
-    {"TensorListConcatLists"sv, keep}, {"TensorListConcatV2"sv, keep}, {"TensorListFromTensor"sv, keep},
-    {"TensorListGather"sv, keep}, {"TensorListGetItem"sv, keep}, {"TensorListPopBack"sv, keep},
-    {"TensorListPushBack"sv, keep}, {"TensorListPushBackBatch"sv, keep}, {"TensorListScatter"sv, keep},
-    {"TensorListScatterIntoExistingList"sv, keep}, {"TensorListScatterV2"sv, keep},
-    {"TensorListSetItem"sv, keep}, {"TensorListSplit"sv, keep}, {"TensorListStack"sv, keep}, {"Tile"sv, keep},
-    {"Tmlp"sv, low}, {"TmlpV2"sv, low}, {"TmlpV3"sv, low}, {"TopK"sv, keep}, {"TopKV2"sv, keep},
-    {"Transpose"sv, keep}, {"Unpack"sv, keep}, {"VoxelMax"sv, low}, {"Where"sv, keep}, {"ZerosLike"sv, keep},
-    {"_FusedBatchNormEx"sv, widest},
-};
+#define MP_TENSORFLOW_OPS(OP, EACH) \
+    OP(Abs, keep) OP(Add, widest) OP(AddN, widest) OP(AddV2, widest) OP(ArgMax, keep) OP(ArgMin, keep) \
+    OP(AvgPool, widest) OP(AvgPool3D, widest) OP(AvgPool3DGrad, widest) OP(AvgPoolGrad, widest) \
+    OP(BatchMatMul, low) OP(BatchMatMulV2, low) OP(BatchToSpace, keep) OP(BatchToSpaceND, keep) \
+    OP(BiasAdd, widest) OP(BiasAddGrad, widest) OP(BiasAddV1, widest) EACH(BlockLSTM, low, none) \
+    EACH(BlockLSTMGrad, low, none) EACH(BlockLSTMGradV2, low, none) EACH(BlockLSTMV2, low, none) \
+    OP(BroadcastTo, keep) OP(Ceil, keep) OP(CheckNumerics, keep) OP(ClipByValue, keep) OP(Concat, keep) \
+    OP(ConcatV2, keep) OP(Conv2D, low) OP(Conv2DBackpropFilter, low) OP(Conv2DBackpropInput, low) \
+    OP(Conv3D, low) EACH(Conv3DBackpropFilter, low, none) OP(Conv3DBackpropFilterV2, low) \
+    EACH(Conv3DBackpropInput, low, none) OP(Conv3DBackpropInputV2, low) EACH(CudnnRNN, low, none) \
+    EACH(CudnnRNNBackprop, low, none) EACH(CudnnRNNBackpropV2, low, none) \
+    EACH(CudnnRNNBackpropV3, low, none) EACH(CudnnRNNV2, low, none) EACH(CudnnRNNV3, low, none) \
+    OP(DepthToSpace, keep) OP(DepthwiseConv2dNative, low) OP(DepthwiseConv2dNativeBackpropFilter, low) \
+    OP(DepthwiseConv2dNativeBackpropInput, low) OP(DynamicPartition, keep) OP(DynamicStitch, keep) \
+    OP(Einsum, low) OP(Elu, widest) OP(EluGrad, widest) OP(EnsureShape, keep) OP(Enter, keep) \
+    OP(Equal, keep) OP(Erf, widest) OP(Erfc, widest) OP(Exit, keep) OP(Exp, full) OP(ExpandDims, keep) \
+    OP(Expm1, full) EACH(FastUnsortedSegmentMax, low, none) OP(Fill, keep) OP(Floor, keep) \
+    OP(FloorDiv, widest) OP(FusedBatchNormGradV2, widest) OP(FusedBatchNormGradV3, widest) \
+    OP(FusedBatchNormV2, widest) OP(FusedBatchNormV3, widest) EACH(FusedConv2DBiasActivation, low, none) \
+    EACH(FusedPadConv2D, none, low) EACH(FusedSparseConvGpuV2, low, none) EACH(GRUBlockCell, low, none) \
+    EACH(GRUBlockCellGrad, low, none) OP(Gather, keep) OP(GatherNd, keep) OP(GatherV2, keep) \
+    OP(Greater, keep) OP(GreaterEqual, keep) OP(Identity, keep) OP(IdentityN, keep) OP(Inv, widest) \
+    OP(IsFinite, keep) OP(IsInf, keep) OP(IsNan, keep) OP(L2Loss, full) EACH(LSTMBlockCell, low, none) \
+    EACH(LSTMBlockCellGrad, low, none) OP(LeakyRelu, widest) OP(LeakyReluGrad, widest) OP(Less, keep) \
+    OP(LessEqual, keep) OP(Log, widest) OP(Log1p, widest) OP(LogSoftmax, widest) OP(MatMul, low) \
+    OP(Max, keep) OP(MaxPool, keep) OP(MaxPool3D, keep) OP(MaxPool3DGrad, keep) \
+    EACH(MaxPool3DGradGrad, keep, none) OP(MaxPoolGrad, keep) OP(MaxPoolGradGrad, keep) \
+    OP(MaxPoolGradGradV2, keep) OP(MaxPoolGradV2, keep) OP(MaxPoolV2, keep) OP(Maximum, keep) \
+    EACH(Mean, full, widest) OP(Merge, keep) EACH(Mha, low, none) EACH(MhaV2, low, none) OP(Min, keep) \
+    OP(Minimum, keep) OP(MirrorPad, keep) OP(MirrorPadGrad, keep) OP(Mul, widest) OP(Neg, keep) \
+    OP(NextIteration, keep) OP(NotEqual, keep) EACH(OneHot, keep, none) OP(OnesLike, keep) OP(Pack, keep) \
+    OP(Pad, keep) OP(PadV2, keep) EACH(Pmlp, low, none) OP(Pow, full) OP(PreventGradient, keep) \
+    OP(Prod, widest) OP(Rank, keep) OP(RealDiv, widest) OP(Reciprocal, widest) OP(Relu, keep) \
+    OP(Relu6, keep) OP(Relu6Grad, keep) OP(ReluGrad, keep) OP(Reshape, keep) \
+    EACH(ResizeBilinear, none, keep) OP(ResizeNearestNeighbor, keep) OP(ResizeNearestNeighborGrad, keep) \
+    OP(Reverse, keep) OP(ReverseSequence, keep) OP(ReverseV2, keep) OP(Round, keep) \
+    EACH(Rsqrt, none, widest) OP(SaveV2, full) EACH(ScatterNd, none, keep) OP(Select, keep) \
+    OP(SelectV2, keep) OP(Selu, widest) OP(SeluGrad, widest) OP(Shape, keep) OP(ShapeN, keep) \
+    OP(Sigmoid, widest) OP(SigmoidGrad, widest) OP(Sign, keep) EACH(Size, keep, none) OP(Slice, keep) \
+    OP(Snapshot, keep) OP(Softmax, widest) OP(SoftmaxCrossEntropyWithLogits, full) OP(Softplus, widest) \
+    OP(SoftplusGrad, widest) OP(Softsign, widest) OP(SoftsignGrad, widest) OP(SpaceToBatch, keep) \
+    OP(SpaceToBatchND, keep) OP(SpaceToDepth, keep) OP(SparseSoftmaxCrossEntropyWithLogits, full) \
+    OP(Split, keep) OP(SplitV, keep) OP(Sqrt, widest) EACH(Square, none, widest) \
+    EACH(SquaredDifference, none, widest) OP(Squeeze, keep) EACH(StatelessWhile, none, keep) \
+    OP(StopGradient, keep) OP(StridedSlice, keep) OP(StridedSliceGrad, keep) OP(Sub, widest) \
+    EACH(Sum, full, widest) OP(Switch, keep) OP(Tanh, widest) OP(TanhGrad, widest) \
+    OP(TensorListConcat, keep) OP(TensorListConcatLists, keep) OP(TensorListConcatV2, keep) \
+    OP(TensorListFromTensor, keep) OP(TensorListGather, keep) OP(TensorListGetItem, keep) \
+    OP(TensorListPopBack, keep) OP(TensorListPushBack, keep) OP(TensorListPushBackBatch, keep) \
+    OP(TensorListScatter, keep) OP(TensorListScatterIntoExistingList, keep) OP(TensorListScatterV2, keep) \
+    OP(TensorListSetItem, keep) OP(TensorListSplit, keep) OP(TensorListStack, keep) OP(Tile, keep) \
+    EACH(Tmlp, low, none) EACH(TmlpV2, low, none) EACH(TmlpV3, low, none) OP(TopK, keep) OP(TopKV2, keep) \
+    OP(Transpose, keep) OP(Unpack, keep) EACH(VoxelMax, low, none) OP(Where, keep) EACH(While, none, keep) \
+    OP(ZerosLike, keep) OP(_FusedBatchNormEx, widest)
 // clang-format on
+
+#define MP_OP(name, word) MP_OP_##word(#name)
+#define MP_EACH(name, float16, bfloat16) MP_OP_##float16(#name)
+inline constexpr op_rule tensorflow[] = {MP_TENSORFLOW_OPS(MP_OP, MP_EACH)};
+#undef MP_EACH
+#define MP_EACH(name, float16, bfloat16) MP_OP_##bfloat16(#name)
+inline constexpr op_rule tensorflow_bfloat16[] = {MP_TENSORFLOW_OPS(MP_OP, MP_EACH)};
+#undef MP_EACH
+#undef MP_OP
+#undef MP_TENSORFLOW_OPS
 
 inline constexpr auto tensorflow_2_18 = revised(tensorflow, std::array{"VoxelMax"sv});
-
-// clang-format off
-inline constexpr op_rule tensorflow_bfloat16[] = {
-    {"Abs"sv, keep}, {"Add"sv, widest}, {"AddN"sv, widest}, {"AddV2"sv, widest}, {"ArgMax"sv, keep},
-    {"ArgMin"sv, keep}, {"AvgPool"sv, widest}, {"AvgPool3D"sv, widest}, {"AvgPool3DGrad"sv, widest},
-    {"AvgPoolGrad"sv, widest}, {"BatchMatMul"sv, low}, {"BatchMatMulV2"sv, low}, {"BatchToSpace"sv, keep},
-    {"BatchToSpaceND"sv, keep}, {"BiasAdd"sv, widest}, {"BiasAddGrad"sv, widest}, {"BiasAddV1"sv, widest},
-    {"BroadcastTo"sv, keep}, {"Ceil"sv, keep}, {"CheckNumerics"sv, keep}, {"ClipByValue"sv, keep},
-    {"Concat"sv, keep}, {"ConcatV2"sv, keep}, {"Conv2D"sv, low}, {"Conv2DBackpropFilter"sv, low},
-    {"Conv2DBackpropInput"sv, low}, {"Conv3D"sv, low}, {"Conv3DBackpropFilterV2"sv, low},
-    {"Conv3DBackpropInputV2"sv, low}, {"DepthToSpace"sv, keep}, {"DepthwiseConv2dNative"sv, low},
-    {"DepthwiseConv2dNativeBackpropFilter"sv, low}, {"DepthwiseConv2dNativeBackpropInput"sv, low},
-    {"DynamicPartition"sv, keep}, {"DynamicStitch"sv, keep}, {"Einsum"sv, low}, {"Elu"sv, widest},
-    {"EluGrad"sv, widest}, {"EnsureShape"sv, keep}, {"Enter"sv, keep}, {"Equal"sv, keep}, {"Erf"sv, widest},
-    {"Erfc"sv, widest}, {"Exit"sv, keep}, {"Exp"sv, full}, {"ExpandDims"sv, keep}, {"Expm1"sv, full},
-    {"Fill"sv, keep}, {"Floor"sv, keep}, {"FloorDiv"sv, widest}, {"FusedBatchNormGradV2"sv, widest},
-    {"FusedBatchNormGradV3"sv, widest}, {"FusedBatchNormV2"sv, widest}, {"FusedBatchNormV3"sv, widest},
-    {"FusedPadConv2D"sv, low}, {"Gather"sv, keep}, {"GatherNd"sv, keep}, {"GatherV2"sv, keep},
-    {"Greater"sv, keep}, {"GreaterEqual"sv, keep}, {"Identity"sv, keep}, {"IdentityN"sv, keep},
-    {"Inv"sv, widest}, {"IsFinite"sv, keep}, {"IsInf"sv, keep}, {"IsNan"sv, keep}, {"L2Loss"sv, full},
-    {"LeakyRelu"sv, widest}, {"LeakyReluGrad"sv, widest}, {"Less"sv, keep}, {"LessEqual"sv, keep},
-    {"Log"sv, widest}, {"Log1p"sv, widest}, {"LogSoftmax"sv, widest}, {"MatMul"sv, low}, {"Max"sv, keep},
-    {"MaxPool"sv, keep}, {"MaxPool3D"sv, keep}, {"MaxPool3DGrad"sv, keep}, {"MaxPoolGrad"sv, keep},
-    {"MaxPoolGradGrad"sv, keep}, {"MaxPoolGradGradV2"sv, keep}, {"MaxPoolGradV2"sv, keep},
-    {"MaxPoolV2"sv, keep}, {"Maximum"sv, keep}, {"Mean"sv, widest}, {"Merge"sv, keep}, {"Min"sv, keep},
-    {"Minimum"sv, keep}, {"MirrorPad"sv, keep}, {"MirrorPadGrad"sv, keep}, {"Mul"sv, widest}, {"Neg"sv, keep},
-    {"NextIteration"sv, keep}, {"NotEqual"sv, keep}, {"OnesLike"sv, keep}, {"Pack"sv, keep}, {"Pad"sv, keep},
-    {"PadV2"sv, keep}, {"Pow"sv, full}, {"PreventGradient"sv, keep}, {"Prod"sv, widest}, {"Rank"sv, keep},
-    {"RealDiv"sv, widest}, {"Reciprocal"sv, widest}, {"Relu"sv, keep}, {"Relu6"sv, keep},
-    {"Relu6Grad"sv, keep}, {"ReluGrad"sv, keep}, {"Reshape"sv, keep}, {"ResizeBilinear"sv, keep},
-    {"ResizeNearestNeighbor"sv, keep}, {"ResizeNearestNeighborGrad"sv, keep}, {"Reverse"sv, keep},
-    {"ReverseSequence"sv, keep}, {"ReverseV2"sv, keep}, {"Round"sv, keep}, {"Rsqrt"sv, widest},
-    {"SaveV2"sv, full}, {"ScatterNd"sv, keep}, {"Select"sv, keep}, {"SelectV2"sv, keep}, {"Selu"sv, widest},
-    {"SeluGrad"sv, widest}, {"Shape"sv, keep}, {"ShapeN"sv, keep}, {"Sigmoid"sv, widest},
-    {"SigmoidGrad"sv, widest}, {"Sign"sv, keep}, {"Slice"sv, keep}, {"Snapshot"sv, keep},
-    {"Softmax"sv, widest}, {"SoftmaxCrossEntropyWithLogits"sv, full}, {"Softplus"sv, widest},
-    {"SoftplusGrad"sv, widest}, {"Softsign"sv, widest}, {"SoftsignGrad"sv, widest}, {"SpaceToBatch"sv, keep},
-    {"SpaceToBatchND"sv, keep}, {"SpaceToDepth"sv, keep}, {"SparseSoftmaxCrossEntropyWithLogits"sv, full},
-    {"Split"sv, keep}, {"SplitV"sv, keep}, {"Sqrt"sv, widest}, {"Square"sv, widest},
-    {"SquaredDifference"sv, widest}, {"Squeeze"sv, keep}, {"StatelessWhile"sv, keep},
-    {"StopGradient"sv, keep}, {"StridedSlice"sv, keep}, {"StridedSliceGrad"sv, keep}, {"Sub"sv, widest},
-    {"Sum"sv, widest}, {"Switch"sv, keep}, {"Tanh"sv, widest}, {"TanhGrad"sv, widest},
-    {"TensorListConcat"sv, keep}, {"TensorListConcatLists"sv, keep}, {"TensorListConcatV2"sv, keep},
-    {"TensorListFromTensor"sv, keep}, {"TensorListGather"sv, keep}, {"TensorListGetItem"sv, keep},
-    {"TensorListPopBack"sv, keep}, {"TensorListPushBack"sv, keep}, {"TensorListPushBackBatch"sv, keep},
-    {"TensorListScatter"sv, keep}, {"TensorListScatterIntoExistingList"sv, keep},
-    {"TensorListScatterV2"sv, keep}, {"TensorListSetItem"sv, keep}, {"TensorListSplit"sv, keep},
-    {"TensorListStack"sv, keep}, {"Tile"sv, keep}, {"TopK"sv, keep}, {"TopKV2"sv, keep},
-    {"Transpose"sv, keep}, {"Unpack"sv, keep}, {"Where"sv, keep}, {"While"sv, keep}, {"ZerosLike"sv, keep},
-    {"_FusedBatchNormEx"sv, widest},
-};
-// clang-format on
 
 }  // namespace rules
 
