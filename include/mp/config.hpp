@@ -225,6 +225,16 @@
 #define MP_INLINED_LAMBDA
 #endif
 
+/// Declares that objects of a class are equal if all members are, without clang's warning where these are
+/// floating-point numbers.
+#if defined(__clang__)
+#define MP_MEMBERWISE_EQUALITY(type)                                                                   \
+    _Pragma("clang diagnostic push") _Pragma("clang diagnostic ignored \"-Wfloat-equal\"") friend bool \
+    operator==(const type&, const type&) = default _Pragma("clang diagnostic pop")
+#else
+#define MP_MEMBERWISE_EQUALITY(type) friend bool operator==(const type&, const type&) = default
+#endif
+
 /// The rare part of a hot function, of which inlining would only make the rest slower.
 #if defined(__GNUC__)
 #define MP_NEVER_INLINE __attribute__((noinline))

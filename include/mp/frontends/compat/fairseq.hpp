@@ -23,14 +23,7 @@ struct fairseq_policy {
     double threshold = 0.0;        ///< the scale does not go below it; 0 for none, as None there
     double min_loss_scale = 1e-4;  ///< finite and greater than 2^-128, at most init_scale
 
-#if defined(__GNUC__)
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wfloat-equal"  // all members are equal, numbers too
-#endif
-    friend constexpr bool operator==(const fairseq_policy&, const fairseq_policy&) = default;
-#if defined(__GNUC__)
-#pragma GCC diagnostic pop
-#endif
+    MP_MEMBERWISE_EQUALITY(fairseq_policy);
 
     constexpr void validate() const {
         constexpr const char* function = "mp::fairseq_policy";

@@ -79,14 +79,7 @@ struct logmax_policy {
         float weight = 1.0F;       ///< beta1^iterations
         float slow_weight = 1.0F;  ///< beta2^iterations
 
-#if defined(__GNUC__)
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wfloat-equal"  // all members are equal, numbers too
-#endif
-        friend constexpr bool operator==(const state_type&, const state_type&) = default;
-#if defined(__GNUC__)
-#pragma GCC diagnostic pop
-#endif
+        MP_MEMBERWISE_EQUALITY(state_type);
     };
 
     float initial_scale = 1.0F;    ///< finite and greater than 2^-128
@@ -98,14 +91,7 @@ struct logmax_policy {
     double beta2 = 0.999;          ///< strictly between 0 and 1, also when rounded to float
     float deviations = 3.09F;      ///< finite, not negative; 3.09 leaves one overflow in 1000
 
-#if defined(__GNUC__)
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wfloat-equal"  // all members are equal, numbers too
-#endif
-    friend constexpr bool operator==(const logmax_policy&, const logmax_policy&) = default;
-#if defined(__GNUC__)
-#pragma GCC diagnostic pop
-#endif
+    MP_MEMBERWISE_EQUALITY(logmax_policy);
 
     constexpr void validate() const {
         constexpr const char* function = "mp::logmax_policy";

@@ -29,14 +29,7 @@ struct histogram_policy {
         std::uint64_t lower = 0;      ///< values up to the edge since then
         std::uint64_t upper = 0;      ///< values above it, infinities and NaNs included
 
-#if defined(__GNUC__)
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wfloat-equal"  // all members are equal, numbers too
-#endif
-        friend constexpr bool operator==(const state_type&, const state_type&) = default;
-#if defined(__GNUC__)
-#pragma GCC diagnostic pop
-#endif
+        MP_MEMBERWISE_EQUALITY(state_type);
     };
 
     float initial_scale = 1.0F;      ///< finite and greater than 2^-128
@@ -45,14 +38,7 @@ struct histogram_policy {
     float upper_share = 1e-7F;       ///< in [0, 1)
     bool skip_non_finite = false;
 
-#if defined(__GNUC__)
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wfloat-equal"  // all members are equal, numbers too
-#endif
-    friend constexpr bool operator==(const histogram_policy&, const histogram_policy&) = default;
-#if defined(__GNUC__)
-#pragma GCC diagnostic pop
-#endif
+    MP_MEMBERWISE_EQUALITY(histogram_policy);
 
     /// The magnitude above which a scaled gradient of a format counts as large.
     [[nodiscard]] MP_HOST_DEVICE constexpr double histogram_edge(double largest_number) const {

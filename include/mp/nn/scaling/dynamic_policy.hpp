@@ -29,14 +29,7 @@ struct scale_limit {
     double value;
     limit_action action = limit_action::clamp;
 
-#if defined(__GNUC__)
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wfloat-equal"  // all members are equal, numbers too
-#endif
-    friend constexpr bool operator==(const scale_limit&, const scale_limit&) = default;
-#if defined(__GNUC__)
-#pragma GCC diagnostic pop
-#endif
+    MP_MEMBERWISE_EQUALITY(scale_limit);
 };
 
 /// What an iteration with NaNs and no infinity does to the scale. No smaller scale cures a NaN that does not
@@ -53,14 +46,7 @@ struct backoff_ratio {
     double factor = 0.5;
     double divisor = 1.0;
 
-#if defined(__GNUC__)
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wfloat-equal"  // all members are equal, numbers too
-#endif
-    friend constexpr bool operator==(const backoff_ratio&, const backoff_ratio&) = default;
-#if defined(__GNUC__)
-#pragma GCC diagnostic pop
-#endif
+    MP_MEMBERWISE_EQUALITY(backoff_ratio);
 };
 
 /// Dynamic loss scaling: back off at overflows as far as the hysteresis lets, grow when the growth rule says
@@ -83,14 +69,7 @@ struct dynamic_policy {
         std::int32_t skipped = 0;                         ///< skipped iterations in a row
         bool disabled = false;                            ///< a limit has switched scaling off
 
-#if defined(__GNUC__)
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wfloat-equal"  // all members are equal, numbers too
-#endif
-        friend constexpr bool operator==(const state_type&, const state_type&) = default;
-#if defined(__GNUC__)
-#pragma GCC diagnostic pop
-#endif
+        MP_MEMBERWISE_EQUALITY(state_type);
     };
 
     Scale initial_scale = 65536;  ///< finite and greater than 2^-128
@@ -111,14 +90,7 @@ struct dynamic_policy {
     std::int32_t skip_tolerance = 0;
     limit_action skip_action = limit_action::fail;  ///< fail or disable
 
-#if defined(__GNUC__)
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wfloat-equal"  // all members are equal, numbers too
-#endif
-    friend constexpr bool operator==(const dynamic_policy&, const dynamic_policy&) = default;
-#if defined(__GNUC__)
-#pragma GCC diagnostic pop
-#endif
+    MP_MEMBERWISE_EQUALITY(dynamic_policy);
 
     /// Throws mp::argument_error, naming parameter and value, if one makes no sense.
     constexpr void validate() const {

@@ -20,26 +20,12 @@ struct lagged_policy {
         float scale = 1.0F;                    ///< what the loss is multiplied by
         typename Rules::state_type next = {};  ///< next.scale will be it after the next update
 
-#if defined(__GNUC__)
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wfloat-equal"  // all members are equal, numbers too
-#endif
-        friend constexpr bool operator==(const state_type&, const state_type&) = default;
-#if defined(__GNUC__)
-#pragma GCC diagnostic pop
-#endif
+        MP_MEMBERWISE_EQUALITY(state_type);
     };
 
     Rules rules_ahead = {};
 
-#if defined(__GNUC__)
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wfloat-equal"  // all members are equal, numbers too
-#endif
-    friend constexpr bool operator==(const lagged_policy&, const lagged_policy&) = default;
-#if defined(__GNUC__)
-#pragma GCC diagnostic pop
-#endif
+    MP_MEMBERWISE_EQUALITY(lagged_policy);
 
     constexpr void validate() const { rules_ahead.validate(); }
     constexpr void validate(const state_type& state) const {

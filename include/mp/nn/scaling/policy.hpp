@@ -48,14 +48,7 @@ struct gradient_observation {
         return *this;
     }
 
-#if defined(__GNUC__)
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wfloat-equal"  // all members are equal, numbers too
-#endif
-    friend constexpr bool operator==(const gradient_observation&, const gradient_observation&) = default;
-#if defined(__GNUC__)
-#pragma GCC diagnostic pop
-#endif
+    MP_MEMBERWISE_EQUALITY(gradient_observation);
 };
 
 /// Effect of an update on the scale.
@@ -84,14 +77,7 @@ struct scale_change {
     float after = 1.0F;   ///< the scale that the next iteration uses
     scale_change_kind kind = scale_change_kind::unchanged;
 
-#if defined(__GNUC__)
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wfloat-equal"  // all members are equal, numbers too
-#endif
-    friend constexpr bool operator==(const scale_change&, const scale_change&) = default;
-#if defined(__GNUC__)
-#pragma GCC diagnostic pop
-#endif
+    MP_MEMBERWISE_EQUALITY(scale_change);
 };
 
 }  // namespace mp

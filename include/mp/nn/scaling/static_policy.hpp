@@ -17,27 +17,13 @@ struct static_policy {
     struct state_type {
         float scale = 1.0F;  ///< what the loss is multiplied by
 
-#if defined(__GNUC__)
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wfloat-equal"  // all members are equal, numbers too
-#endif
-        friend constexpr bool operator==(const state_type&, const state_type&) = default;
-#if defined(__GNUC__)
-#pragma GCC diagnostic pop
-#endif
+        MP_MEMBERWISE_EQUALITY(state_type);
     };
 
     float initial_scale = 1.0F;   ///< finite and greater than 2^-128
     bool skip_non_finite = true;  ///< whether a step with infinities or NaNs is skipped
 
-#if defined(__GNUC__)
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wfloat-equal"  // all members are equal, numbers too
-#endif
-    friend constexpr bool operator==(const static_policy&, const static_policy&) = default;
-#if defined(__GNUC__)
-#pragma GCC diagnostic pop
-#endif
+    MP_MEMBERWISE_EQUALITY(static_policy);
 
     /// Throws mp::argument_error unless the scale is in the range above.
     constexpr void validate() const {

@@ -65,14 +65,7 @@ struct trace_step {
     /// not counted. Then nothing is known about underflow.
     std::vector<exponent_count> exponents = {};
 
-#if defined(__GNUC__)
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wfloat-equal"  // all members are equal, numbers too
-#endif
-    friend bool operator==(const trace_step&, const trace_step&) = default;
-#if defined(__GNUC__)
-#pragma GCC diagnostic pop
-#endif
+    MP_MEMBERWISE_EQUALITY(trace_step);
 };
 
 }}  // namespace mp

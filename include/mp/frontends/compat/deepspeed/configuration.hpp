@@ -15,6 +15,7 @@
 /// gone there, earlier ones.
 #pragma once
 
+#include <mp/config.hpp>
 #include <mp/error.hpp>
 #include <mp/frontends/compat/deepspeed/configuration_block.hpp>
 #include <mp/frontends/compat/deepspeed/hjson.hpp>
@@ -48,14 +49,7 @@ struct deepspeed_batch {
     std::int64_t train_micro_batch_size_per_gpu = 1;
     std::int64_t gradient_accumulation_steps = 1;
 
-#if defined(__GNUC__)
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wfloat-equal"  // all members are equal, numbers too
-#endif
-    friend bool operator==(const deepspeed_batch&, const deepspeed_batch&) = default;
-#if defined(__GNUC__)
-#pragma GCC diagnostic pop
-#endif
+    MP_MEMBERWISE_EQUALITY(deepspeed_batch);
 };
 
 /// What a configuration file says of mixed precision.
@@ -72,14 +66,7 @@ struct deepspeed_configuration {
     double gradient_clipping = 1.0;  ///< largest norm of the gradients; 0, or null in the file, does not clip
     std::vector<std::string> warnings;  ///< of keys that DeepSpeed ignores, and of defaults taken for "auto"
 
-#if defined(__GNUC__)
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wfloat-equal"  // all members are equal, numbers too
-#endif
-    friend bool operator==(const deepspeed_configuration&, const deepspeed_configuration&) = default;
-#if defined(__GNUC__)
-#pragma GCC diagnostic pop
-#endif
+    MP_MEMBERWISE_EQUALITY(deepspeed_configuration);
 };
 
 namespace detail {

@@ -24,14 +24,7 @@ struct deepspeed_policy {
     double min_loss_scale = 1.0;           ///< finite and greater than 2^-128
     bool raise_error_at_min_scale = true;  ///< there it has no key in the configuration file
 
-#if defined(__GNUC__)
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wfloat-equal"  // all members are equal, numbers too
-#endif
-    friend constexpr bool operator==(const deepspeed_policy&, const deepspeed_policy&) = default;
-#if defined(__GNUC__)
-#pragma GCC diagnostic pop
-#endif
+    MP_MEMBERWISE_EQUALITY(deepspeed_policy);
 
     constexpr void validate() const {
         constexpr const char* function = "mp::deepspeed_policy";
@@ -75,14 +68,7 @@ struct deepspeed_fused_policy {
     std::int64_t loss_scale_window = 1000;  ///< at least 1
     double min_loss_scale = 1.0;            ///< finite and greater than 2^-128
 
-#if defined(__GNUC__)
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wfloat-equal"  // all members are equal, numbers too
-#endif
-    friend constexpr bool operator==(const deepspeed_fused_policy&, const deepspeed_fused_policy&) = default;
-#if defined(__GNUC__)
-#pragma GCC diagnostic pop
-#endif
+    MP_MEMBERWISE_EQUALITY(deepspeed_fused_policy);
 
     constexpr void validate() const {
         constexpr const char* function = "mp::deepspeed_fused_policy";

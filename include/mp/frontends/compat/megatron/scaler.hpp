@@ -22,14 +22,7 @@ struct megatron_policy {
     std::int32_t growth_interval = 1000;  ///< at least 1
     std::int32_t hysteresis = 2;          ///< at least 1
 
-#if defined(__GNUC__)
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wfloat-equal"  // all members are equal, numbers too
-#endif
-    friend constexpr bool operator==(const megatron_policy&, const megatron_policy&) = default;
-#if defined(__GNUC__)
-#pragma GCC diagnostic pop
-#endif
+    MP_MEMBERWISE_EQUALITY(megatron_policy);
 
     constexpr void validate() const {
         constexpr const char* function = "mp::megatron_policy";
