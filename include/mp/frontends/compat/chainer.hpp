@@ -3,6 +3,7 @@
 /// The dynamic scaler of Chainer.
 #pragma once
 
+#include <mp/base/visit_members.hpp>
 #include <mp/config.hpp>
 #include <mp/nn/scaling/dynamic_policy.hpp>
 #include <mp/nn/scaling/scale_checks.hpp>
@@ -40,10 +41,7 @@ struct chainer_policy {
     static constexpr std::string_view name = "chainer";
 
     /// Calls visitor(name, member) for every parameter.
-    template <class Self, class Visitor>
-    static constexpr void visit(Self& self, Visitor&& visitor) {
-        visitor("interval", self.interval);
-    }
+    MP_VISITS_MEMBERS(interval)
 };
 
 }}  // namespace mp

@@ -3,6 +3,7 @@
 /// The dynamic scaler of fairseq.
 #pragma once
 
+#include <mp/base/visit_members.hpp>
 #include <mp/config.hpp>
 #include <mp/nn/scaling/dynamic_policy.hpp>
 #include <mp/nn/scaling/scale_checks.hpp>
@@ -52,15 +53,7 @@ struct fairseq_policy {
     static constexpr std::string_view name = "fairseq";
 
     /// Calls visitor(name, member) for every parameter.
-    template <class Self, class Visitor>
-    static constexpr void visit(Self& self, Visitor&& visitor) {
-        visitor("init_scale", self.init_scale);
-        visitor("scale_factor", self.scale_factor);
-        visitor("scale_window", self.scale_window);
-        visitor("tolerance", self.tolerance);
-        visitor("threshold", self.threshold);
-        visitor("min_loss_scale", self.min_loss_scale);
-    }
+    MP_VISITS_MEMBERS(init_scale, scale_factor, scale_window, tolerance, threshold, min_loss_scale)
 };
 
 }}  // namespace mp

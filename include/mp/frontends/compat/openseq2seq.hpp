@@ -4,6 +4,7 @@
 /// are distributed. What LogMax looks at has to be measured, see loss_scaler::observe.
 #pragma once
 
+#include <mp/base/visit_members.hpp>
 #include <mp/config.hpp>
 #include <mp/nn/scaling/dynamic_policy.hpp>
 #include <mp/nn/scaling/policy.hpp>
@@ -46,13 +47,7 @@ struct openseq2seq_policy {
     static constexpr std::string_view name = "openseq2seq";
 
     /// Calls visitor(name, member) for every parameter.
-    template <class Self, class Visitor>
-    static constexpr void visit(Self& self, Visitor&& visitor) {
-        visitor("scale_min", self.scale_min);
-        visitor("scale_max", self.scale_max);
-        visitor("step_factor", self.step_factor);
-        visitor("step_window", self.step_window);
-    }
+    MP_VISITS_MEMBERS(scale_min, scale_max, step_factor, step_window)
 };
 
 /// OpenSeq2Seq's LogMax: takes the logarithm of the largest unscaled gradient for normally distributed, keeps

@@ -3,6 +3,7 @@
 /// Options of Adafactor.
 #pragma once
 
+#include <mp/base/visit_members.hpp>
 #include <mp/error.hpp>
 #include <mp/nn/optim/gradient_limits.hpp>
 #include <mp/nn/optim/optimizer_traits.hpp>
@@ -34,17 +35,8 @@ struct adafactor_options {
     friend constexpr bool operator==(const adafactor_options&, const adafactor_options&) = default;
 
     /// Calls visitor(name, member) for every option.
-    template <class Self, class Visitor>
-    static constexpr void visit(Self& self, Visitor&& visitor) {
-        visitor("learning_rate", self.learning_rate);
-        visitor("relative_step", self.relative_step);
-        visitor("scale_by_weights", self.scale_by_weights);
-        visitor("beta2_decay", self.beta2_decay);
-        visitor("epsilon1", self.epsilon1);
-        visitor("epsilon2", self.epsilon2);
-        visitor("clip_threshold", self.clip_threshold);
-        visitor("weight_decay", self.weight_decay);
-    }
+    MP_VISITS_MEMBERS(learning_rate, relative_step, scale_by_weights, beta2_decay, epsilon1, epsilon2,
+                      clip_threshold, weight_decay)
 };
 
 }  // namespace mp

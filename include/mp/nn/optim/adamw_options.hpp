@@ -3,6 +3,7 @@
 /// Options and coefficients of Adam: for mp::adamw on a CPU and mp::adamw_step on a GPU.
 #pragma once
 
+#include <mp/base/visit_members.hpp>
 #include <mp/config.hpp>
 #include <mp/nn/optim/gradient_limits.hpp>
 #include <mp/nn/optim/kernels/double_power.hpp>
@@ -40,17 +41,8 @@ struct adamw_options {
     friend constexpr bool operator==(const adamw_options&, const adamw_options&) = default;
 
     /// Calls visitor(name, member) for every option.
-    template <class Self, class Visitor>
-    static constexpr void visit(Self& self, Visitor&& visitor) {
-        visitor("learning_rate", self.learning_rate);
-        visitor("beta1", self.beta1);
-        visitor("beta2", self.beta2);
-        visitor("epsilon", self.epsilon);
-        visitor("weight_decay", self.weight_decay);
-        visitor("coupled_decay", self.coupled_decay);
-        visitor("low_precision_update", self.low_precision_update);
-        visitor("seed", self.seed);
-    }
+    MP_VISITS_MEMBERS(learning_rate, beta1, beta2, epsilon, weight_decay, coupled_decay, low_precision_update,
+                      seed)
 };
 
 namespace detail { inline namespace MP_ISA_NAMESPACE {

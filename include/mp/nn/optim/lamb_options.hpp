@@ -3,6 +3,7 @@
 /// Options and coefficients of LAMB.
 #pragma once
 
+#include <mp/base/visit_members.hpp>
 #include <mp/config.hpp>
 #include <mp/nn/optim/adamw_options.hpp>
 #include <mp/nn/optim/gradient_limits.hpp>
@@ -40,20 +41,8 @@ struct lamb_options {
     friend constexpr bool operator==(const lamb_options&, const lamb_options&) = default;
 
     /// Calls visitor(name, member) for every option.
-    template <class Self, class Visitor>
-    static constexpr void visit(Self& self, Visitor&& visitor) {
-        visitor("learning_rate", self.learning_rate);
-        visitor("beta1", self.beta1);
-        visitor("beta2", self.beta2);
-        visitor("epsilon", self.epsilon);
-        visitor("weight_decay", self.weight_decay);
-        visitor("bias_correction", self.bias_correction);
-        visitor("adam_w_mode", self.adam_w_mode);
-        visitor("grad_averaging", self.grad_averaging);
-        visitor("use_nvlamb", self.use_nvlamb);
-        visitor("low_precision_update", self.low_precision_update);
-        visitor("seed", self.seed);
-    }
+    MP_VISITS_MEMBERS(learning_rate, beta1, beta2, epsilon, weight_decay, bias_correction, adam_w_mode,
+                      grad_averaging, use_nvlamb, low_precision_update, seed)
 };
 
 }  // namespace mp

@@ -3,6 +3,7 @@
 /// Options and coefficients of LARS.
 #pragma once
 
+#include <mp/base/visit_members.hpp>
 #include <mp/config.hpp>
 #include <mp/nn/optim/gradient_limits.hpp>
 #include <mp/nn/optim/optimizer_traits.hpp>
@@ -42,20 +43,8 @@ struct lars_options {
     friend constexpr bool operator==(const lars_options&, const lars_options&) = default;
 
     /// Calls visitor(name, member) for every option.
-    template <class Self, class Visitor>
-    static constexpr void visit(Self& self, Visitor&& visitor) {
-        visitor("learning_rate", self.learning_rate);
-        visitor("momentum", self.momentum);
-        visitor("dampening", self.dampening);
-        visitor("epsilon", self.epsilon);
-        visitor("weight_decay", self.weight_decay);
-        visitor("nesterov", self.nesterov);
-        visitor("trust_coefficient", self.trust_coefficient);
-        visitor("clip", self.clip);
-        visitor("layer_adaptation", self.layer_adaptation);
-        visitor("low_precision_update", self.low_precision_update);
-        visitor("seed", self.seed);
-    }
+    MP_VISITS_MEMBERS(learning_rate, momentum, dampening, epsilon, weight_decay, nesterov, trust_coefficient,
+                      clip, layer_adaptation, low_precision_update, seed)
 };
 
 }  // namespace mp

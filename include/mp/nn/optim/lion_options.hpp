@@ -3,6 +3,7 @@
 /// Options and coefficients of Lion: for mp::lion on a CPU and mp::gpu_optimizer on a GPU.
 #pragma once
 
+#include <mp/base/visit_members.hpp>
 #include <mp/config.hpp>
 #include <mp/nn/optim/gradient_limits.hpp>
 #include <mp/nn/optim/optimizer_traits.hpp>
@@ -37,15 +38,7 @@ struct lion_options {
     friend constexpr bool operator==(const lion_options&, const lion_options&) = default;
 
     /// Calls visitor(name, member) for every option.
-    template <class Self, class Visitor>
-    static constexpr void visit(Self& self, Visitor&& visitor) {
-        visitor("learning_rate", self.learning_rate);
-        visitor("beta1", self.beta1);
-        visitor("beta2", self.beta2);
-        visitor("weight_decay", self.weight_decay);
-        visitor("low_precision_update", self.low_precision_update);
-        visitor("seed", self.seed);
-    }
+    MP_VISITS_MEMBERS(learning_rate, beta1, beta2, weight_decay, low_precision_update, seed)
 };
 
 namespace detail { inline namespace MP_ISA_NAMESPACE {

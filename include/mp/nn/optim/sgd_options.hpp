@@ -5,6 +5,7 @@
 #pragma once
 
 #include <mp/base/bits.hpp>
+#include <mp/base/visit_members.hpp>
 #include <mp/config.hpp>
 #include <mp/error.hpp>
 #include <mp/nn/optim/gradient_limits.hpp>
@@ -39,16 +40,7 @@ struct sgd_options {
     friend constexpr bool operator==(const sgd_options&, const sgd_options&) = default;
 
     /// Calls visitor(name, member) for every option.
-    template <class Self, class Visitor>
-    static constexpr void visit(Self& self, Visitor&& visitor) {
-        visitor("learning_rate", self.learning_rate);
-        visitor("momentum", self.momentum);
-        visitor("dampening", self.dampening);
-        visitor("weight_decay", self.weight_decay);
-        visitor("nesterov", self.nesterov);
-        visitor("low_precision_update", self.low_precision_update);
-        visitor("seed", self.seed);
-    }
+    MP_VISITS_MEMBERS(learning_rate, momentum, dampening, weight_decay, nesterov, low_precision_update, seed)
 };
 
 namespace detail { inline namespace MP_ISA_NAMESPACE {

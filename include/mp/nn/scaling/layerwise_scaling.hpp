@@ -7,6 +7,7 @@
 #pragma once
 
 #include <mp/base/bits.hpp>
+#include <mp/base/visit_members.hpp>
 #include <mp/config.hpp>
 #include <mp/error.hpp>
 #include <mp/executor.hpp>
@@ -88,20 +89,8 @@ struct layerwise_options {
         detail::require_counter(function, "update_interval", update_interval, 1);
     }
 
-    template <class Self, class Visitor>
-    static constexpr void visit(Self& self, Visitor&& visitor) {
-        visitor("method", self.method);
-        visitor("underflow_probability", self.underflow_probability);
-        visitor("smallest_number", self.smallest_number);
-        visitor("largest_number", self.largest_number);
-        visitor("relu_share", self.relu_share);
-        visitor("bounded", self.bounded);
-        visitor("accumulated_bound", self.accumulated_bound);
-        visitor("factor_bound", self.factor_bound);
-        visitor("fixed_factor", self.fixed_factor);
-        visitor("update_interval", self.update_interval);
-        visitor("least_common_scale", self.least_common_scale);
-    }
+    MP_VISITS_MEMBERS(method, underflow_probability, smallest_number, largest_number, relu_share, bounded,
+                      accumulated_bound, factor_bound, fixed_factor, update_interval, least_common_scale)
 
 private:
     static constexpr void require_positive(std::string_view function, std::string_view argument,
@@ -189,12 +178,7 @@ public:
 
         friend constexpr bool operator==(const state_type&, const state_type&) = default;
 
-        template <class Self, class Visitor>
-        static constexpr void visit(Self& self, Visitor&& visitor) {
-            visitor("iteration", self.iteration);
-            visitor("factor", self.factor);
-            visitor("limit", self.limit);
-        }
+        MP_VISITS_MEMBERS(iteration, factor, limit)
     };
 
     /// \throws argument_error  an option makes no sense

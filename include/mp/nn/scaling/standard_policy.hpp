@@ -3,6 +3,7 @@
 /// The standard dynamic loss scaler.
 #pragma once
 
+#include <mp/base/visit_members.hpp>
 #include <mp/config.hpp>
 #include <mp/nn/scaling/dynamic_policy.hpp>
 #include <mp/nn/scaling/loss_scaler.hpp>
@@ -56,13 +57,7 @@ struct standard_scale_policy {
     static constexpr std::string_view name = "pytorch";
 
     /// Calls visitor(name, member) for every parameter.
-    template <class Self, class Visitor>
-    static constexpr void visit(Self& self, Visitor&& visitor) {
-        visitor("initial_scale", self.initial_scale);
-        visitor("growth_factor", self.growth_factor);
-        visitor("backoff_factor", self.backoff_factor);
-        visitor("growth_interval", self.growth_interval);
-    }
+    MP_VISITS_MEMBERS(initial_scale, growth_factor, backoff_factor, growth_interval)
 };
 
 /// Dynamic loss scaling as PyTorch's GradScaler does it.

@@ -3,6 +3,7 @@
 /// The dynamic scalers of Apex.
 #pragma once
 
+#include <mp/base/visit_members.hpp>
 #include <mp/config.hpp>
 #include <mp/nn/scaling/dynamic_policy.hpp>
 #include <mp/nn/scaling/scale_checks.hpp>
@@ -39,13 +40,7 @@ struct apex_policy {
     static constexpr std::string_view name = "apex";
 
     /// Calls visitor(name, member) for every parameter.
-    template <class Self, class Visitor>
-    static constexpr void visit(Self& self, Visitor&& visitor) {
-        visitor("init_scale", self.init_scale);
-        visitor("scale_window", self.scale_window);
-        visitor("min_loss_scale", self.min_loss_scale);
-        visitor("max_loss_scale", self.max_loss_scale);
-    }
+    MP_VISITS_MEMBERS(init_scale, scale_window, min_loss_scale, max_loss_scale)
 };
 
 /// The scaler of Apex's older fp16_utils: no ceiling, grows in windows from the last overflow.
@@ -75,12 +70,7 @@ struct apex_fp16_utils_policy {
     static constexpr std::string_view name = "apex_fp16_utils";
 
     /// Calls visitor(name, member) for every parameter.
-    template <class Self, class Visitor>
-    static constexpr void visit(Self& self, Visitor&& visitor) {
-        visitor("init_scale", self.init_scale);
-        visitor("scale_factor", self.scale_factor);
-        visitor("scale_window", self.scale_window);
-    }
+    MP_VISITS_MEMBERS(init_scale, scale_factor, scale_window)
 };
 
 /// Apex's CUDA kernel update_scale_hysteresis: PyTorch's rules, but only the `hysteresis`-th overflow in a
@@ -115,14 +105,7 @@ struct apex_hysteresis_policy {
     static constexpr std::string_view name = "apex_hysteresis";
 
     /// Calls visitor(name, member) for every parameter.
-    template <class Self, class Visitor>
-    static constexpr void visit(Self& self, Visitor&& visitor) {
-        visitor("initial_scale", self.initial_scale);
-        visitor("growth_factor", self.growth_factor);
-        visitor("backoff_factor", self.backoff_factor);
-        visitor("growth_interval", self.growth_interval);
-        visitor("hysteresis", self.hysteresis);
-    }
+    MP_VISITS_MEMBERS(initial_scale, growth_factor, backoff_factor, growth_interval, hysteresis)
 };
 
 }}  // namespace mp

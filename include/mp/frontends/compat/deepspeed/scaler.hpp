@@ -3,6 +3,7 @@
 /// The dynamic scalers of DeepSpeed.
 #pragma once
 
+#include <mp/base/visit_members.hpp>
 #include <mp/config.hpp>
 #include <mp/nn/scaling/dynamic_policy.hpp>
 #include <mp/nn/scaling/scale_checks.hpp>
@@ -49,15 +50,8 @@ struct deepspeed_policy {
     static constexpr std::string_view name = "deepspeed";
 
     /// Calls visitor(name, member) for every parameter.
-    template <class Self, class Visitor>
-    static constexpr void visit(Self& self, Visitor&& visitor) {
-        visitor("initial_scale", self.initial_scale);
-        visitor("loss_scale_window", self.loss_scale_window);
-        visitor("hysteresis", self.hysteresis);
-        visitor("consecutive_hysteresis", self.consecutive_hysteresis);
-        visitor("min_loss_scale", self.min_loss_scale);
-        visitor("raise_error_at_min_scale", self.raise_error_at_min_scale);
-    }
+    MP_VISITS_MEMBERS(initial_scale, loss_scale_window, hysteresis, consecutive_hysteresis, min_loss_scale,
+                      raise_error_at_min_scale)
 };
 
 /// DeepSpeed's FP16_Optimizer without ZeRO: hysteresis is ignored and the floor clamps. For the unfused one
@@ -90,12 +84,7 @@ struct deepspeed_fused_policy {
     static constexpr std::string_view name = "deepspeed_fused";
 
     /// Calls visitor(name, member) for every parameter.
-    template <class Self, class Visitor>
-    static constexpr void visit(Self& self, Visitor&& visitor) {
-        visitor("initial_scale", self.initial_scale);
-        visitor("loss_scale_window", self.loss_scale_window);
-        visitor("min_loss_scale", self.min_loss_scale);
-    }
+    MP_VISITS_MEMBERS(initial_scale, loss_scale_window, min_loss_scale)
 };
 
 }}  // namespace mp

@@ -3,6 +3,7 @@
 /// The dynamic scaler of JMP, for JAX.
 #pragma once
 
+#include <mp/base/visit_members.hpp>
 #include <mp/config.hpp>
 #include <mp/nn/scaling/dynamic_policy.hpp>
 #include <mp/nn/scaling/scale_checks.hpp>
@@ -43,13 +44,7 @@ struct jmp_policy {
     static constexpr std::string_view name = "jmp";
 
     /// Calls visitor(name, member) for every parameter.
-    template <class Self, class Visitor>
-    static constexpr void visit(Self& self, Visitor&& visitor) {
-        visitor("loss_scale", self.loss_scale);
-        visitor("period", self.period);
-        visitor("factor", self.factor);
-        visitor("min_loss_scale", self.min_loss_scale);
-    }
+    MP_VISITS_MEMBERS(loss_scale, period, factor, min_loss_scale)
 };
 
 }}  // namespace mp

@@ -3,6 +3,7 @@
 /// The dynamic scaler of Keras 3.
 #pragma once
 
+#include <mp/base/visit_members.hpp>
 #include <mp/config.hpp>
 #include <mp/nn/scaling/dynamic_policy.hpp>
 #include <mp/nn/scaling/scale_checks.hpp>
@@ -35,11 +36,7 @@ struct keras_policy {
     static constexpr std::string_view name = "keras";
 
     /// Calls visitor(name, member) for every parameter.
-    template <class Self, class Visitor>
-    static constexpr void visit(Self& self, Visitor&& visitor) {
-        visitor("initial_scale", self.initial_scale);
-        visitor("dynamic_growth_steps", self.dynamic_growth_steps);
-    }
+    MP_VISITS_MEMBERS(initial_scale, dynamic_growth_steps)
 };
 
 }}  // namespace mp

@@ -3,6 +3,7 @@
 /// The dynamic scaler of Megatron.
 #pragma once
 
+#include <mp/base/visit_members.hpp>
 #include <mp/config.hpp>
 #include <mp/nn/scaling/dynamic_policy.hpp>
 #include <mp/nn/scaling/scale_checks.hpp>
@@ -48,15 +49,7 @@ struct megatron_policy {
     static constexpr std::string_view name = "megatron";
 
     /// Calls visitor(name, member) for every parameter.
-    template <class Self, class Visitor>
-    static constexpr void visit(Self& self, Visitor&& visitor) {
-        visitor("initial_scale", self.initial_scale);
-        visitor("min_scale", self.min_scale);
-        visitor("growth_factor", self.growth_factor);
-        visitor("backoff_factor", self.backoff_factor);
-        visitor("growth_interval", self.growth_interval);
-        visitor("hysteresis", self.hysteresis);
-    }
+    MP_VISITS_MEMBERS(initial_scale, min_scale, growth_factor, backoff_factor, growth_interval, hysteresis)
 };
 
 }}  // namespace mp

@@ -3,6 +3,7 @@
 /// The dynamic scaler of MXNet.
 #pragma once
 
+#include <mp/base/visit_members.hpp>
 #include <mp/config.hpp>
 #include <mp/nn/scaling/dynamic_policy.hpp>
 #include <mp/nn/scaling/lagged_policy.hpp>
@@ -42,13 +43,7 @@ struct mxnet_policy {
     static constexpr std::string_view name = "mxnet";
 
     /// Calls visitor(name, member) for every parameter.
-    template <class Self, class Visitor>
-    static constexpr void visit(Self& self, Visitor&& visitor) {
-        visitor("init_scale", self.init_scale);
-        visitor("scale_factor", self.scale_factor);
-        visitor("scale_window", self.scale_window);
-        visitor("max_loss_scale", self.max_loss_scale);
-    }
+    MP_VISITS_MEMBERS(init_scale, scale_factor, scale_window, max_loss_scale)
 };
 
 }}  // namespace mp

@@ -3,6 +3,7 @@
 /// The dynamic scalers of PyTorch.
 #pragma once
 
+#include <mp/base/visit_members.hpp>
 #include <mp/config.hpp>
 #include <mp/nn/scaling/dynamic_policy.hpp>
 #include <mp/nn/scaling/scale_checks.hpp>
@@ -61,13 +62,7 @@ struct sharded_pytorch_policy {
     static constexpr std::string_view name = "sharded_pytorch";
 
     /// Calls visitor(name, member) for every parameter.
-    template <class Self, class Visitor>
-    static constexpr void visit(Self& self, Visitor&& visitor) {
-        visitor("initial_scale", self.initial_scale);
-        visitor("backoff_factor", self.backoff_factor);
-        visitor("growth_factor", self.growth_factor);
-        visitor("growth_interval", self.growth_interval);
-    }
+    MP_VISITS_MEMBERS(initial_scale, backoff_factor, growth_factor, growth_interval)
 };
 
 }}  // namespace mp
