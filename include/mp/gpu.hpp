@@ -51,7 +51,6 @@
 #include <mp/nn/scaling/gpu/gemm_tensor_scaled.hpp>
 #include <mp/nn/scaling/gpu/mx_operand.hpp>
 #include <mp/nn/scaling/gpu/observe.hpp>
-#include <mp/nn/scaling/gpu/scale_update.hpp>
 #include <mp/nn/scaling/gpu/tensor_scaling.hpp>
 #include <mp/nn/scaling/gpu/unscale.hpp>
 #include <mp/simt.hpp>

@@ -6,13 +6,10 @@
 #include <mp/bfloat16.hpp>
 #include <mp/half.hpp>
 #include <mp/nn/optim/adafactor.hpp>
-#include <mp/nn/optim/adamw.hpp>
-#include <mp/nn/optim/lamb.hpp>
-#include <mp/nn/optim/lars.hpp>
-#include <mp/nn/optim/lion.hpp>
+#include <mp/nn/optim/layerwise_optimizer.hpp>
+#include <mp/nn/optim/optimizer.hpp>
 #include <mp/nn/optim/optimizer_base.hpp>
 #include <mp/nn/optim/parameter.hpp>
 #include <mp/nn/optim/schedules.hpp>
-#include <mp/nn/optim/sgd.hpp>
 #include <mp/nn/optim/split_master.hpp>
 #include <mp/nn/optim/weight_average.hpp>

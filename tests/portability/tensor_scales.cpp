@@ -7,7 +7,6 @@
 #include <mp/nn/scaling/amax.hpp>
 #include <mp/nn/scaling/amax_history.hpp>
 #include <mp/nn/scaling/layerwise_scaling.hpp>
-#include <mp/nn/scaling/scaled_tensor.hpp>
 #include <mp/nn/scaling/state_text.hpp>
 #include <mp/nn/scaling/tensor_scaling.hpp>
 #include <mp/nn/scaling/tensor_statistics.hpp>

@@ -8,7 +8,6 @@
 #include <mp/nn/scaling/gpu/device_gradient_report.hpp>
 #include <mp/nn/scaling/gpu/device_loss_scale.hpp>
 #include <mp/nn/scaling/gpu/observe.hpp>
-#include <mp/nn/scaling/gpu/scale_update.hpp>
 #include <mp/simt.hpp>
 
 #include <doctest/doctest.h>

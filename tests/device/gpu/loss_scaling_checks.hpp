@@ -6,8 +6,8 @@
 
 #include <mp/convert.hpp>
 #include <mp/loss_scaling.hpp>
+#include <mp/nn/scaling/gpu/device_loss_scale.hpp>
 #include <mp/nn/scaling/gpu/observe.hpp>
-#include <mp/nn/scaling/gpu/scale_update.hpp>
 #include <mp/nn/scaling/gpu/unscale.hpp>
 
 #include <doctest/doctest.h>

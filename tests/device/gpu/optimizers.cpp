@@ -3,7 +3,7 @@
 #include <device/gpu/simulated_device.hpp>
 
 #include <mp/loss_scaling.hpp>
-#include <mp/nn/scaling/gpu/scale_update.hpp>
+#include <mp/nn/scaling/gpu/device_loss_scale.hpp>
 
 #include <doctest/doctest.h>
 

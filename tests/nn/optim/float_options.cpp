@@ -2,8 +2,7 @@
 // Options that only a double can hold are refused: what the kernels multiply by is never infinite, and zero
 // only where zero was asked for.
 #include <doctest/doctest.h>
-#include <mp/nn/optim/adamw.hpp>
-#include <mp/nn/optim/sgd.hpp>
+#include <mp/nn/optim/optimizer.hpp>
 #include <mp/numbers/simd/floating_point_modes.hpp>
 
 #include <bit>

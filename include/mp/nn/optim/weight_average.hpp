@@ -7,7 +7,7 @@
 #include <mp/config.hpp>
 #include <mp/error.hpp>
 #include <mp/executor.hpp>
-#include <mp/nn/optim/optimizer_memory.hpp>
+#include <mp/nn/optim/optimizer_base.hpp>
 #include <mp/nn/optim/parameter_layout.hpp>
 #include <mp/nn/scaling/unscale.hpp>
 #include <mp/numbers/format/float_arithmetic.hpp>

@@ -7,11 +7,9 @@
 #include <mp/base/bits.hpp>
 #include <mp/config.hpp>
 #include <mp/device/gpu/chunks.hpp>
-#include <mp/nn/optim/adamw_options.hpp>
 #include <mp/nn/optim/gradient_limits.hpp>
-#include <mp/nn/optim/lion_options.hpp>
+#include <mp/nn/optim/optimizer_options.hpp>
 #include <mp/nn/optim/optimizer_traits.hpp>
-#include <mp/nn/optim/sgd_options.hpp>
 #include <mp/nn/scaling/gpu/device_gradient_report.hpp>
 #include <mp/nn/scaling/gpu/device_loss_scale.hpp>
 #include <mp/nn/scaling/policy.hpp>

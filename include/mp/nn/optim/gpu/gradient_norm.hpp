@@ -11,7 +11,6 @@
 #include <mp/device/simt/kernel_traits.hpp>
 #include <mp/device/simt/shared_pointer.hpp>
 #include <mp/error.hpp>
-#include <mp/nn/optim/kernels/double_power.hpp>
 #include <mp/nn/optim/kernels/square_sums.hpp>
 #include <mp/nn/optim/parameter_layout.hpp>
 #include <mp/nn/scaling/gpu/device_gradient_report.hpp>

@@ -11,7 +11,6 @@
 #include <mp/executor.hpp>
 #include <mp/nn/optim/gpu/gradient_norm.hpp>
 #include <mp/nn/scaling/gpu/device_loss_scale.hpp>
-#include <mp/nn/scaling/gpu/scale_update.hpp>
 #include <mp/nn/scaling/gradient_clipping.hpp>
 #include <mp/nn/scaling/loss_scaler.hpp>
 #include <mp/nn/scaling/policy.hpp>

@@ -9,12 +9,11 @@
 #include <mp/device/gpu/chunks.hpp>
 #include <mp/device/gpu/tensor_list.hpp>
 #include <mp/device/simt/gpu_executor.hpp>
-#include <mp/nn/optim/adamw_options.hpp>
 #include <mp/nn/optim/gpu/device_optimizer.hpp>
 #include <mp/nn/optim/gpu/parameter.hpp>
+#include <mp/nn/optim/optimizer_options.hpp>
 #include <mp/nn/optim/optimizer_traits.hpp>
 #include <mp/nn/optim/option_checks.hpp>
-#include <mp/nn/optim/sgd_options.hpp>
 #include <mp/nn/optim/split_master.hpp>
 #include <mp/nn/optim/weight_update.hpp>
 #include <mp/nn/scaling/gpu/device_loss_scale.hpp>

@@ -8,7 +8,7 @@
 #include <mp/base/instruction_set.hpp>
 #include <mp/nn/optim/kernels/square_sums.hpp>
 #include <mp/nn/optim/kernels/update.hpp>
-#include <mp/nn/optim/kernels/update_functions.hpp>
+#include <mp/numbers/rules/optimizer_updates.hpp>
 #include <mp/numbers/simd/floating_point_modes.hpp>
 #include <mp/numbers/simd/select_target.hpp>
 

@@ -11,7 +11,6 @@
 #pragma once
 
 #include <mp/config.hpp>
-#include <mp/nn/optim/kernels/double_power.hpp>
 #include <mp/nn/optim/parameter_layout.hpp>
 #include <mp/numbers/simd/floating_point_modes.hpp>
 #include <mp/numbers/simd/select_target.hpp>

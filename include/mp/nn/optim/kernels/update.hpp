@@ -20,6 +20,21 @@
 #include <cstdint>
 #include <type_traits>
 
+#if MP_CORE_BODIES
+#include <mp/arrays/convert/kernels/number_vectors.hpp>
+#include <mp/base/bits.hpp>
+#include <mp/nn/optim/kernels/block_moments.hpp>
+#include <mp/nn/optim/split_master.hpp>
+#include <mp/numbers/format/float_arithmetic.hpp>
+#include <mp/numbers/rules/optimizer_updates.hpp>
+#include <mp/numbers/rules/random_words.hpp>
+#include <mp/numbers/rules/stochastic_rounding.hpp>
+#include <mp/numbers/simd/floating_point_modes.hpp>
+#include <mp/numbers/simd/select_target.hpp>
+
+#include <cstring>
+#endif
+
 namespace mp::detail { inline namespace MP_CORE_NAMESPACE {
 
 /// Most arrays of state that a rule has.
@@ -172,8 +187,265 @@ void core_round_stochastically(instruction_set isa, const float* from, void* to,
 }}  // namespace mp::detail
 
 #if MP_CORE_BODIES
-#include <mp/nn/optim/kernels/block_moments.hpp>
-#include <mp/nn/optim/kernels/update_functions.hpp>
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
+
+inline void join_masters_portable(const std::uint16_t* high, const std::uint16_t* low, float* masters,
+                                  std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) masters[i] = join_master({high[i], low[i]});
+}
+inline void split_masters_portable(const float* masters, std::uint16_t* high, std::uint16_t* low,
+                                   std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) {
+        const split_float halves = split_master(masters[i]);
+        high[i] = halves.high;
+        low[i] = halves.low;
+    }
+}
+
+inline void add_row_portable(float* to, const float* other, std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) to[i] = float_add(to[i], other[i]);
+}
+inline void subtract_row_portable(const float* from, float* to, std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) to[i] = float_subtract(from[i], to[i]);
+}
+
+}}  // namespace mp::detail
+
+#define MP_KERNEL_FILE <mp/nn/optim/kernels/update_floats.inl>
+#include <mp/numbers/simd/for_each_vec.inl>
+#define MP_KERNEL_FILE <mp/nn/optim/kernels/master_rows.inl>
+#include <mp/numbers/simd/for_each_target.inl>
+
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
+
+template <class Value>
+void round_stochastically_portable(const float* from, Value* to, std::size_t count,
+                                   const rounding_stream& stream, std::uint64_t first) {
+    namespace target = portable_vectors;
+    for (std::size_t group = 0; group < count; group += random_group) {
+        // random_rounding_bits, sixteen calls at a time; then the codes.
+        std::uint32_t words[random_group];
+        for (std::size_t call = 0; call < random_group / 4; ++call) {
+            const philox4x32 calls = rounding_words(stream, (first + group) / 4 + call);
+            for (std::size_t i = 0; i < 4; ++i) words[16 * i + call] = calls.word[i];
+        }
+        const std::size_t size = (std::min)(random_group, count - group);
+        float values[random_group] = {};
+        std::memcpy(values, from + group, size * sizeof(float));
+        for (std::size_t i = 0; i < random_group; i += target::lanes) {
+            target::vec<std::uint32_t> codes;
+            std::memcpy(&codes, words + i, sizeof codes);
+            codes = target::stochastic_codes<typename Value::format>(target::load(values + i), codes);
+            std::memcpy(words + i, &codes, sizeof codes);
+        }
+        for (std::size_t i = 0; i < size; ++i) {
+            to[group + i] = Value::from_bits(static_cast<storage_of<typename Value::format>>(words[i]));
+        }
+    }
+}
+
+}}  // namespace mp::detail
+
+namespace mp::detail { inline namespace MP_CORE_NAMESPACE {
+
+MP_CORE_FUNCTION void join_master_rows(instruction_set isa, const void* high, const void* low, float* masters,
+                                       std::size_t count) {
+    const auto join = MP_SELECT_TARGET(isa, &join_masters_portable, join_masters);
+    join(static_cast<const std::uint16_t*>(high), static_cast<const std::uint16_t*>(low), masters, count);
+    clear_upper_halves();
+}
+MP_CORE_FUNCTION void split_master_rows(instruction_set isa, const float* masters, void* high, void* low,
+                                        std::size_t count) {
+    const auto split = MP_SELECT_TARGET(isa, &split_masters_portable, split_masters);
+    split(masters, static_cast<std::uint16_t*>(high), static_cast<std::uint16_t*>(low), count);
+    clear_upper_halves();
+}
+
+template <class Value>
+void core_round_stochastically(instruction_set isa, const float* from, void* to, std::size_t count,
+                               const rounding_stream& stream, std::uint64_t first) {
+    const auto round =
+        MP_SELECT_TARGET(isa, &round_stochastically_portable<Value>, round_stochastically<Value>);
+    round(from, static_cast<Value*>(to), count, stream, first);
+}
+
+MP_CORE_FUNCTION void scale_row(const float* from, float* to, std::size_t count, float inverse_scale,
+                                float clip_factor) noexcept {
+    namespace target = portable_vectors;
+    std::size_t i = 0;
+    for (; i + target::lanes <= count; i += target::lanes) {
+        const auto scaled = target::mul(target::load(from + i), target::broadcast(inverse_scale));
+        target::store(to + i, target::mul(scaled, target::broadcast(clip_factor)));
+    }
+    for (; i < count; ++i) to[i] = float_multiply(float_multiply(from[i], inverse_scale), clip_factor);
+}
+
+MP_CORE_FUNCTION void whole_parameter::gradient(std::size_t first, std::size_t count, float* to) const {
+    if (arrays.gradient_is_float) {
+        std::copy_n(static_cast<const float*>(arrays.gradient) + first, count, to);
+    } else {
+        arrays.types->gradient->load(isa, arrays.gradient, first, count, to);
+    }
+    if (same_value(arrays.inverse_scale, 1.0F) && same_value(arrays.clip_factor, 1.0F)) return;
+    scale_row(to, to, count, arrays.inverse_scale, arrays.clip_factor);
+}
+MP_CORE_FUNCTION void whole_parameter::weights(std::size_t first, std::size_t count, float* to) const {
+    arrays.types->master->load(isa, arrays.masters, first, count, to);
+}
+MP_CORE_FUNCTION void whole_parameter::set_weights(std::size_t first, std::size_t count,
+                                                   const float* from) const {
+    const update_types& types = *arrays.types;
+    types.master->store(isa, from, arrays.masters, first, count);
+    if (!types.has_master_copy) return;
+    alignas(64) float rounded[update_block];
+    for (std::size_t i = 0; i < count; i += update_block) {
+        const std::size_t length = (std::min)(update_block, count - i);
+        types.master->load(isa, arrays.masters, first + i, length, rounded);
+        types.weight->store(isa, rounded, arrays.weights, first + i, length);
+    }
+}
+
+MP_CORE_FUNCTION update_rows update_buffers::load(std::size_t at, std::size_t count) noexcept {
+    const update_arrays& a = arrays_;
+    update_rows rows{};
+    rows.weights = weights_;
+    rows.gradient = gradient_;
+    if (!copies_weights_) {
+        rows.weights = static_cast<float*>(a.masters) + at;
+    } else if (a.how == weight_update::split) {
+        a.types->join(isa_, static_cast<const std::uint16_t*>(a.masters) + at,
+                      static_cast<const std::uint16_t*>(a.compensation) + at, weights_, count);
+    } else {
+        a.types->master->load(isa_, a.masters, at, count, weights_);
+        if (a.how == weight_update::kahan) {
+            a.types->master->load(isa_, a.compensation, at, count, compensation_);
+            MP_SELECT_TARGET(isa_, &add_row_portable, add_row)(weights_, compensation_, count);
+        }
+    }
+    if (fused_) {
+        rows.gradient_numbers = static_cast<const std::byte*>(a.gradient) + at * a.types->gradient->size;
+        rows.copy = static_cast<std::byte*>(a.weights) + at * a.types->weight->size;
+    } else if (copies_gradient_) {
+        a.types->gradient->load(isa_, a.gradient, at, count, gradient_);
+    } else {
+        rows.gradient = static_cast<const float*>(a.gradient) + at;
+    }
+    for (std::size_t s = 0; s < states_; ++s) {
+        if (a.states[s] == nullptr) continue;
+        if (copies_states_) load_state(s, at, count);
+        rows.states[s] = copies_states_ ? state_[s] : static_cast<float*>(a.states[s]) + at;
+    }
+    return rows;
+}
+
+MP_CORE_FUNCTION void update_buffers::load_state(std::size_t state, std::size_t at,
+                                                 std::size_t count) noexcept {
+    const update_arrays& a = arrays_;
+    if (a.types->state != nullptr) {
+        return a.types->state->load(isa_, a.states[state], at, count, state_[state]);
+    }
+    for (std::size_t i = 0; i < count; i += moments_block) {
+        a.types->load_moments(isa_, static_cast<const block_moment*>(a.states[state]) + at + i,
+                              a.scales[state][(at + i) / moments_block], (std::min)(moments_block, count - i),
+                              state, state_[state] + i);
+    }
+}
+
+MP_CORE_FUNCTION void update_buffers::store_state(std::size_t state, std::size_t at,
+                                                  std::size_t count) noexcept {
+    const update_arrays& a = arrays_;
+    if (a.types->state == nullptr) {
+        for (std::size_t i = 0; i < count; i += moments_block) {
+            const std::size_t size = (std::min)(moments_block, count - i);
+            std::fill(state_[state] + i + size, state_[state] + i + moments_block, 0.0F);
+            a.types->store_moments(isa_, state_[state] + i, size, state,
+                                   static_cast<block_moment*>(a.states[state]) + at + i,
+                                   a.scales[state] + (at + i) / moments_block);
+        }
+    } else if (a.how == weight_update::stochastic) {
+        auto* const to = static_cast<std::byte*>(a.states[state]) + at * a.types->state->size;
+        const rounding_stream stream{a.seed, a.parameter, a.update, static_cast<std::uint32_t>(state + 1)};
+        a.types->round_state(isa_, state_[state], to, count, stream, a.first + at);
+    } else {
+        a.types->state->store(isa_, state_[state], a.states[state], at, count);
+    }
+}
+
+MP_CORE_FUNCTION void update_buffers::store_weights(std::size_t at, std::size_t count) noexcept {
+    const update_arrays& a = arrays_;
+    if (a.how == weight_update::split) {
+        return a.types->split(isa_, weights_, static_cast<std::uint16_t*>(a.masters) + at,
+                              static_cast<std::uint16_t*>(a.compensation) + at, count);
+    }
+    if (a.how == weight_update::stochastic) {
+        auto* const to = static_cast<std::byte*>(a.masters) + at * a.types->master->size;
+        const rounding_stream stream{a.seed, a.parameter, a.update, 0};
+        return a.types->round_master(isa_, weights_, to, count, stream, a.first + at);
+    }
+    a.types->master->store(isa_, weights_, a.masters, at, count);
+    if (a.how != weight_update::kahan) return;
+    a.types->master->load(isa_, a.masters, at, count, compensation_);
+    MP_SELECT_TARGET(isa_, &subtract_row_portable, subtract_row)(weights_, compensation_, count);
+    a.types->master->store(isa_, compensation_, a.compensation, at, count);
+}
+
+MP_CORE_FUNCTION void update_buffers::store(std::size_t at, std::size_t count) noexcept {
+    const update_arrays& a = arrays_;
+    for (std::size_t s = 0; copies_states_ && s < states_; ++s) {
+        if (a.states[s] != nullptr) store_state(s, at, count);
+    }
+    if (copies_weights_) store_weights(at, count);
+    if (!a.types->has_master_copy || fused_) return;
+    const float* masters = static_cast<const float*>(a.masters) + at;
+    if (copies_weights_) {
+        a.types->master->load(isa_, a.masters, at, count, weights_);  // rounded
+        masters = weights_;
+    }
+    a.types->weight->store(isa_, masters, a.weights, at, count);
+}
+
+}}  // namespace mp::detail
+
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
+
+template <class Coefficients>
+using row_update = void (*)(const update_rows& rows, std::size_t count, float inverse_scale,
+                            float clip_factor, const Coefficients& coefficients);
+
+/// The pass that reads gradients of half and writes a copy of the weights itself, which takes less time where the rule is
+/// short and there are instructions for half: a third of SGD in the caches. Null for others.
+template <class Coefficients>
+row_update<Coefficients> fused_update(instruction_set isa, const update_arrays& arrays) noexcept {
+    constexpr row_update<Coefficients> none = nullptr;
+    if constexpr (Coefficients::states <= 1) {
+        if (arrays.types->is_half && !arrays.gradient_is_float) {
+            return MP_SELECT_TARGET(isa, none, update_floats<Coefficients, basic_float<formats::binary16>>);
+        }
+    }
+    return none;
+}
+
+/// Updates a chunk by the rule of the coefficients.
+template <class Coefficients>
+void update_chunk(instruction_set isa, const update_arrays& arrays,
+                  const Coefficients& coefficients) noexcept {
+    const default_floating_point_modes modes;
+    const row_update<Coefficients> fused = fused_update<Coefficients>(isa, arrays);
+    const row_update<Coefficients> update =
+        fused != nullptr ? fused
+                         : MP_SELECT_TARGET(isa, (&portable_vectors::update_floats<Coefficients, float>),
+                                            update_floats<Coefficients, float>);
+    const bool has_states = single_lane::update_rule<Coefficients>(coefficients).has_states();
+    update_buffers buffers(isa, arrays, has_states ? Coefficients::states : 0, fused != nullptr);
+    for (std::size_t at = 0; at < arrays.count; at += buffers.block()) {
+        const std::size_t count = (std::min)(buffers.block(), arrays.count - at);
+        const update_rows rows = buffers.load(at, count);
+        update(rows, count, arrays.inverse_scale, arrays.clip_factor, coefficients);
+        buffers.store(at, count);
+    }
+}
+
+}}  // namespace mp::detail
 #endif
 
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
