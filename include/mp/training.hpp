@@ -11,7 +11,6 @@
 #include <mp/train/training/layers/convolution.hpp>
 #include <mp/train/training/layers/embedding.hpp>
 #include <mp/train/training/layers/linear.hpp>
-#include <mp/train/training/layers/mlp.hpp>
 #include <mp/train/training/layers/normalization.hpp>
 #include <mp/train/training/parameter_store.hpp>
 #include <mp/train/training/tape.hpp>

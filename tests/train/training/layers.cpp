@@ -7,7 +7,6 @@
 #include <mp/train/training/layers/attention.hpp>
 #include <mp/train/training/layers/embedding.hpp>
 #include <mp/train/training/layers/linear.hpp>
-#include <mp/train/training/layers/mlp.hpp>
 #include <mp/train/training/layers/normalization.hpp>
 #include <mp/workspace.hpp>
 

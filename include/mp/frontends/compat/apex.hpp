@@ -6,7 +6,6 @@
 
 #include <mp/frontends/compat/apex/levels.hpp>
 #include <mp/frontends/compat/apex/op_lists.hpp>
-#include <mp/frontends/compat/apex/presets.hpp>
 #include <mp/frontends/compat/apex/region.hpp>
 #include <mp/frontends/compat/apex/scaler.hpp>
-#include <mp/frontends/compat/apex/state.hpp>
+#include <mp/frontends/compat/states.hpp>

@@ -5,4 +5,4 @@
 #pragma once
 
 #include <mp/frontends/compat/deepspeed/scaler.hpp>
-#include <mp/frontends/compat/deepspeed/state.hpp>
+#include <mp/frontends/compat/states.hpp>

@@ -4,4 +4,4 @@
 #pragma once
 
 #include <mp/frontends/compat/megatron/scaler.hpp>
-#include <mp/frontends/compat/megatron/state.hpp>
+#include <mp/frontends/compat/states.hpp>

@@ -4,5 +4,4 @@
 #pragma once
 
 #include <mp/frontends/compat/mxnet/op_lists.hpp>
-#include <mp/frontends/compat/mxnet/presets.hpp>
 #include <mp/frontends/compat/mxnet/scaler.hpp>

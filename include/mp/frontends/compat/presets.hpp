@@ -3,13 +3,13 @@
 /// Published ways to run a model in mixed precision, each one line: mp::autocast_region region(preset).
 #pragma once
 
-#include <mp/frontends/compat/apex/presets.hpp>
+#include <mp/frontends/compat/apex/op_lists.hpp>
 #include <mp/frontends/compat/jmp/presets.hpp>
-#include <mp/frontends/compat/keras/presets.hpp>
-#include <mp/frontends/compat/mxnet/presets.hpp>
+#include <mp/frontends/compat/keras/op_list.hpp>
+#include <mp/frontends/compat/mxnet/op_lists.hpp>
 #include <mp/frontends/compat/nvidia.hpp>
-#include <mp/frontends/compat/pytorch/presets.hpp>
-#include <mp/frontends/compat/tensorflow/presets.hpp>
+#include <mp/frontends/compat/pytorch/op_lists.hpp>
+#include <mp/frontends/compat/tensorflow/op_lists.hpp>
 #include <mp/nn/autocast/presets.hpp>
 #include <mp/nn/autocast/region.hpp>
 

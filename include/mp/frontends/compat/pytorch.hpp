@@ -6,6 +6,5 @@
 
 #include <mp/frontends/compat/pytorch/op_lists.hpp>
 #include <mp/frontends/compat/pytorch/optimizer_state.hpp>
-#include <mp/frontends/compat/pytorch/presets.hpp>
 #include <mp/frontends/compat/pytorch/scaler.hpp>
-#include <mp/frontends/compat/pytorch/state.hpp>
+#include <mp/frontends/compat/states.hpp>

@@ -6,5 +6,4 @@
 
 #include <mp/frontends/compat/tensorflow/graph_rewrite.hpp>
 #include <mp/frontends/compat/tensorflow/op_lists.hpp>
-#include <mp/frontends/compat/tensorflow/presets.hpp>
 #include <mp/frontends/compat/tensorflow/scaler.hpp>

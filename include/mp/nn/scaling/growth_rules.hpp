@@ -35,7 +35,7 @@ struct growth_after_clean_run {
     /// reached, growth then resumes only after the next back-off.
     bool at_least = false;
 
-    friend constexpr bool operator==(const growth_after_clean_run&, const growth_after_clean_run&) = default;
+    MP_MEMBERWISE_EQUALITY(growth_after_clean_run);
 
     MP_HOST_DEVICE constexpr double clean(state_type& state, const gradient_observation&) const {
         if (state.tracker == detail::largest_tracker && !at_least) return 1.0;  // stay rather than overflow
@@ -80,7 +80,7 @@ struct growth_by_window {
     std::int64_t window = 1000;  ///< at least 1
     std::int32_t delay = 0;      ///< at least 0; 1 makes the first growth one iteration later
 
-    friend constexpr bool operator==(const growth_by_window&, const growth_by_window&) = default;
+    MP_MEMBERWISE_EQUALITY(growth_by_window);
 
     MP_HOST_DEVICE constexpr double clean(state_type& state, const gradient_observation&) const {
         const std::int64_t distance = state.iteration - state.last_overflow - delay;
@@ -130,7 +130,7 @@ struct growth_continuous {
     double first_factor = 2.0;           ///< until the first overflow; finite and greater than 1
     double factor = 1.0006933874625807;  ///< afterwards; 2^(1/1000), that is to the double in 1000 steps
 
-    friend constexpr bool operator==(const growth_continuous&, const growth_continuous&) = default;
+    MP_MEMBERWISE_EQUALITY(growth_continuous);
 
     MP_HOST_DEVICE constexpr double clean(state_type& state, const gradient_observation&) const {
         return state.overflowed ? factor : first_factor;
@@ -171,7 +171,7 @@ struct growth_on_underflow {
     std::int32_t patience = 10;  ///< at least 1
     std::int32_t rest = 200;     ///< at least 0
 
-    friend constexpr bool operator==(const growth_on_underflow&, const growth_on_underflow&) = default;
+    MP_MEMBERWISE_EQUALITY(growth_on_underflow);
 
     MP_HOST_DEVICE constexpr double clean(state_type& state, const gradient_observation& seen) const {
         if (state.resting > 0) {

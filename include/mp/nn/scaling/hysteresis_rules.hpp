@@ -102,8 +102,7 @@ struct tolerated_overflow_share {
 
     double share = 0.0;  ///< in [0, 1]; 0 backs off at every overflow
 
-    friend constexpr bool operator==(const tolerated_overflow_share&,
-                                     const tolerated_overflow_share&) = default;
+    MP_MEMBERWISE_EQUALITY(tolerated_overflow_share);
 
     MP_HOST_DEVICE constexpr state_type initial_state() const { return {}; }
     MP_HOST_DEVICE constexpr bool overflow(state_type& state) const {

@@ -13,7 +13,6 @@
 #include <mp/train/parallel/bucket_pipeline.hpp>
 #include <mp/train/parallel/bucket_plan.hpp>
 #include <mp/train/parallel/communicator.hpp>
-#include <mp/train/parallel/reduction_options.hpp>
 
 #include <algorithm>
 #include <array>

@@ -33,6 +33,34 @@
 
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
+/// The codes of a matrix and of its transpose, whose rows begin at multiples of 16 bytes, as wgmma wants them.
+template <class Format>
+class device_codes {
+public:
+    template <gpu_executor Executor>
+    void resize(const Executor& exec, std::ptrdiff_t rows, std::ptrdiff_t columns) {
+        codes_.resize(exec, rows, padded(columns));
+        turned_.resize(exec, columns, padded(rows));
+        rows_ = rows;
+        columns_ = columns;
+    }
+    [[nodiscard]] matrix_view<Format> view() {
+        return row_major(codes_.values().data(), rows_, columns_, padded(columns_));
+    }
+    [[nodiscard]] matrix_view<Format> turned() {
+        return row_major(turned_.values().data(), columns_, rows_, padded(rows_));
+    }
+    [[nodiscard]] std::ptrdiff_t rows() const noexcept { return rows_; }
+    [[nodiscard]] std::size_t bytes() const noexcept { return codes_.bytes() + turned_.bytes(); }
+
+private:
+    static std::ptrdiff_t padded(std::ptrdiff_t size) { return (size + 15) / 16 * 16; }
+
+    tensor<Format> codes_{}, turned_{};
+    std::ptrdiff_t rows_ = 0;
+    std::ptrdiff_t columns_ = 0;
+};
+
 /// Throws unless x is a row-major matrix of this shape.
 template <class Value>
 void check_float8_operand(std::string_view name, matrix_view<Value> x, std::ptrdiff_t rows,

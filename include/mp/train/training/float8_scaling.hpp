@@ -17,7 +17,6 @@
 #include <mp/nn/scaling/amax_history.hpp>
 #include <mp/nn/scaling/tensor_scaling.hpp>
 #include <mp/numbers/rules/quantised_operand.hpp>
-#include <mp/train/training/device_operands.hpp>
 #include <mp/train/training/float8_operands.hpp>
 #include <mp/train/training/tensor.hpp>
 #include <mp/train/training/tensor_scale_store.hpp>

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// The op lists of NVIDIA Apex: of O1, which casts op by op, and of O2 and O3, which cast the model.
+/// The op lists of NVIDIA Apex: of O1, which casts op by op, and of O2 and O3, which cast the model; and presets.
 #pragma once
 
 #include <mp/frontends/compat/whole_model.hpp>
 #include <mp/nn/autocast/list_notation.hpp>
 #include <mp/nn/autocast/op_list.hpp>
+#include <mp/nn/autocast/precision.hpp>
+#include <mp/nn/autocast/region.hpp>
 
 namespace mp::autocast::lists {
 namespace rules {
@@ -72,3 +74,15 @@ inline constexpr op_list apex_o2{"apex_o2", rules::norms_and_losses_in_full, op_
 inline constexpr op_list apex_o3{"apex_o3", rules::losses_in_full, op_category::lower_precision};
 
 }  // namespace mp::autocast::lists
+
+namespace mp::autocast::presets {
+
+/// Apex's optimisation levels; <mp/frontends/compat/apex/levels.hpp> has all of their properties.
+inline constexpr preset apex_o0{"apex_o0", precision::off, &own_categories, true, "Apex O0: float"};
+inline constexpr preset apex_o1{"apex_o1", precision::fp16, &lists::apex, true, "Apex O1: op by op"};
+inline constexpr preset apex_o2{"apex_o2", precision::fp16, &lists::apex_o2, true,
+                                "Apex O2: the model in half, batch norms and master weights in float"};
+inline constexpr preset apex_o3{"apex_o3", precision::fp16, &lists::apex_o3, false,
+                                "Apex O3: everything in half"};
+
+}  // namespace mp::autocast::presets

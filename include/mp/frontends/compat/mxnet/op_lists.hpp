@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// The op lists of Apache MXNet.
+/// The op lists of Apache MXNet, and its ways to run a model in mixed precision as presets.
 #pragma once
 
 #include <mp/frontends/compat/op_words.hpp>
 #include <mp/nn/autocast/list_notation.hpp>
 #include <mp/nn/autocast/op_list.hpp>
+#include <mp/nn/autocast/precision.hpp>
+#include <mp/nn/autocast/region.hpp>
 
 #include <array>
 #include <string_view>
@@ -265,3 +267,11 @@ inline constexpr op_list mxnet_bfloat16{"mxnet_bfloat16", rules::mxnet_bfloat16,
 inline constexpr std::array<std::string_view, 1> mxnet_bfloat16_loss_outputs{"SoftmaxOutput"};
 
 }  // namespace mp::autocast::lists
+
+namespace mp::autocast::presets {
+
+inline constexpr preset mxnet{"mxnet", precision::fp16, &lists::mxnet, true, "MXNet's amp.init()"};
+inline constexpr preset mxnet_bfloat16{"mxnet_bfloat16", precision::bf16, &lists::mxnet_bfloat16, true,
+                                       "MXNet's amp.init(\"bfloat16\")"};
+
+}  // namespace mp::autocast::presets

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// The op lists of PyTorch autocast.
+/// The op lists of PyTorch autocast, and its ways to run a model in mixed precision as presets.
 #pragma once
 
 #include <mp/frontends/compat/op_words.hpp>
 #include <mp/nn/autocast/list_notation.hpp>
 #include <mp/nn/autocast/op_list.hpp>
+#include <mp/nn/autocast/precision.hpp>
+#include <mp/nn/autocast/region.hpp>
 
 #include <array>
 
@@ -162,3 +164,15 @@ inline constexpr op_list pytorch_mps_2_5{"pytorch_mps", rules::pytorch_mps_2_5, 
                                          "2.5"};
 
 }  // namespace mp::autocast::lists
+
+namespace mp::autocast::presets {
+
+/// torch.autocast on CUDA, whose default is float16, and on the CPU, whose default is bfloat16.
+inline constexpr preset pytorch_cuda{"pytorch_cuda", precision::fp16, &lists::pytorch_cuda, true,
+                                     "torch.autocast(\"cuda\")"};
+inline constexpr preset pytorch_cuda_bfloat16{"pytorch_cuda_bfloat16", precision::bf16, &lists::pytorch_cuda,
+                                              true, "torch.autocast(\"cuda\", dtype=torch.bfloat16)"};
+inline constexpr preset pytorch_cpu{"pytorch_cpu", precision::bf16, &lists::pytorch_cpu, true,
+                                    "torch.autocast(\"cpu\")"};
+
+}  // namespace mp::autocast::presets

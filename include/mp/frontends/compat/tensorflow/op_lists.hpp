@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// The op lists of the graph rewrite of TensorFlow.
+/// The op lists of the graph rewrite of TensorFlow, and presets with them.
 #pragma once
 
 #include <mp/frontends/compat/op_words.hpp>
 #include <mp/nn/autocast/list_notation.hpp>
 #include <mp/nn/autocast/op_list.hpp>
+#include <mp/nn/autocast/precision.hpp>
+#include <mp/nn/autocast/region.hpp>
 
 #include <array>
 
@@ -109,3 +111,15 @@ inline constexpr op_list tensorflow_bfloat16{"tensorflow_bfloat16", rules::tenso
                                              op_category::full_precision, "2.18"};
 
 }  // namespace mp::autocast::lists
+
+namespace mp::autocast::presets {
+
+/// TensorFlow's graph rewrite, as far as a single op can tell: an op in `infer` takes the widest type of its
+/// arguments. <mp/frontends/compat/tensorflow/graph_rewrite.hpp> colours a whole graph.
+inline constexpr preset tensorflow{"tensorflow", precision::fp16, &lists::tensorflow, true,
+                                   "TensorFlow's auto_mixed_precision, without its graph"};
+inline constexpr preset tensorflow_bfloat16{"tensorflow_bfloat16", precision::bf16,
+                                            &lists::tensorflow_bfloat16, true,
+                                            "TensorFlow's auto_mixed_precision_onednn_bfloat16"};
+
+}  // namespace mp::autocast::presets
