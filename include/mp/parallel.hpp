@@ -5,8 +5,6 @@
 /// Communicators: mp::mpi_communicator in <mp/frontends/interop/mpi.hpp>, mp::run_loopback for threads.
 #pragma once
 
-#include <mp/train/parallel/amax_reduction.hpp>
-#include <mp/train/parallel/any_communicator.hpp>
 #include <mp/train/parallel/checkpoint.hpp>
 #include <mp/train/parallel/communicator.hpp>
 #include <mp/train/parallel/distributed_sampler.hpp>

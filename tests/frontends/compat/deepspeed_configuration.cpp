@@ -4,7 +4,7 @@
 
 #if __has_include(<nlohmann/json.hpp>)
 #include <mp/frontends/compat/deepspeed/configuration.hpp>
-#include <mp/frontends/compat/deepspeed/hjson.hpp>
+#include <mp/frontends/compat/deepspeed/configuration_block.hpp>
 #include <mp/nn/scaling/loss_scaler.hpp>
 
 #include <cstdint>

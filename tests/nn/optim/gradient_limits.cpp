@@ -6,7 +6,7 @@
 #include <mp/float8.hpp>
 #include <mp/half.hpp>
 #include <mp/loss_scaling.hpp>
-#include <mp/nn/scaling/event_text.hpp>
+#include <mp/nn/scaling/event_log.hpp>
 #include <mp/optim.hpp>
 
 #include <algorithm>

@@ -6,6 +6,5 @@
 
 #include <mp/frontends/compat/apex/levels.hpp>
 #include <mp/frontends/compat/apex/op_lists.hpp>
-#include <mp/frontends/compat/apex/region.hpp>
 #include <mp/frontends/compat/apex/scaler.hpp>
 #include <mp/frontends/compat/states.hpp>

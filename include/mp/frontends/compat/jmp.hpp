@@ -7,4 +7,4 @@
 #include <mp/frontends/compat/jmp/dtype_policy.hpp>
 #include <mp/frontends/compat/jmp/presets.hpp>
 #include <mp/frontends/compat/jmp/scaler.hpp>
-#include <mp/frontends/compat/keras/region.hpp>
+#include <mp/frontends/compat/keras/op_list.hpp>

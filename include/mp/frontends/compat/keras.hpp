@@ -6,5 +6,4 @@
 
 #include <mp/frontends/compat/keras/dtype_policy.hpp>
 #include <mp/frontends/compat/keras/op_list.hpp>
-#include <mp/frontends/compat/keras/region.hpp>
 #include <mp/frontends/compat/keras/scaler.hpp>

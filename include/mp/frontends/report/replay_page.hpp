@@ -8,7 +8,6 @@
 #include <mp/frontends/report/html.hpp>
 #include <mp/frontends/report/replay.hpp>
 #include <mp/frontends/report/scale_text.hpp>
-#include <mp/frontends/report/step_path.hpp>
 
 #include <algorithm>
 #include <cmath>

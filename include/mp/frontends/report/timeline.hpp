@@ -7,9 +7,7 @@
 #include <mp/frontends/report/chart.hpp>
 #include <mp/frontends/report/html.hpp>
 #include <mp/frontends/report/scale_text.hpp>
-#include <mp/frontends/report/step_path.hpp>
 #include <mp/nn/scaling/event_log.hpp>
-#include <mp/nn/scaling/event_text.hpp>
 #include <mp/nn/scaling/scale_event.hpp>
 
 #include <algorithm>

@@ -11,7 +11,7 @@
 #include <mp/nn/optim/kernels/update.hpp>
 #include <mp/nn/optim/optimizer_traits.hpp>
 #include <mp/nn/optim/option_checks.hpp>
-#include <mp/nn/optim/parameter_layout.hpp>
+#include <mp/nn/optim/parameter.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -9,7 +9,7 @@
 #include <mp/nn/optim/block_moments.hpp>
 #include <mp/nn/optim/optimizer_traits.hpp>
 #include <mp/nn/optim/option_checks.hpp>
-#include <mp/nn/scaling/largest_gradient.hpp>
+#include <mp/nn/scaling/gradient_clipping.hpp>
 #include <mp/numbers/format/basic_float.hpp>
 #include <mp/numbers/format/float_arithmetic.hpp>
 #include <mp/numbers/simd/floating_point_modes.hpp>

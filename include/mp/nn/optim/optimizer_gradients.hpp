@@ -11,7 +11,6 @@
 #include <mp/nn/optim/kernels/square_sums.hpp>
 #include <mp/nn/optim/optimizer_state.hpp>
 #include <mp/nn/optim/parameter.hpp>
-#include <mp/nn/optim/parameter_layout.hpp>
 #include <mp/nn/optim/trust_ratio.hpp>
 #include <mp/nn/scaling/optimizer_protocol.hpp>
 #include <mp/nn/scaling/scaled_gradient.hpp>

@@ -8,7 +8,6 @@
 #include <mp/error.hpp>
 #include <mp/nn/optim/optimizer_traits.hpp>
 #include <mp/nn/optim/parameter.hpp>
-#include <mp/nn/optim/parameter_layout.hpp>
 #include <mp/nn/optim/weight_update.hpp>
 #include <mp/nn/scaling/gradient_writes.hpp>
 

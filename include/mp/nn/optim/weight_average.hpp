@@ -8,7 +8,7 @@
 #include <mp/error.hpp>
 #include <mp/executor.hpp>
 #include <mp/nn/optim/optimizer_base.hpp>
-#include <mp/nn/optim/parameter_layout.hpp>
+#include <mp/nn/optim/parameter.hpp>
 #include <mp/nn/scaling/unscale.hpp>
 #include <mp/numbers/format/float_arithmetic.hpp>
 #include <mp/numbers/simd/floating_point_modes.hpp>

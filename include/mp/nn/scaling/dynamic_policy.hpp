@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// The one dynamic scale policy, put together from small ones; every preset is a choice of its parts.
+/// The one dynamic scale policy, put together from small ones; every preset is a choice of its parts. And one whose scale
+/// follows another policy one iteration late.
 #pragma once
 
 #include <mp/config.hpp>
-#include <mp/nn/scaling/growth_rules.hpp>
-#include <mp/nn/scaling/hysteresis_rules.hpp>
 #include <mp/nn/scaling/policy.hpp>
+#include <mp/nn/scaling/policy_rules.hpp>
 #include <mp/nn/scaling/scale_checks.hpp>
 #include <mp/numbers/format/float_arithmetic.hpp>
 
@@ -52,8 +52,8 @@ struct backoff_ratio {
 /// Dynamic loss scaling: back off at overflows as far as the hysteresis lets, grow when the growth rule says
 /// so, stay within the limits.
 ///
-/// \tparam Growth      when the scale grows, see growth_rules.hpp
-/// \tparam Hysteresis  how many overflows are put up with, see hysteresis_rules.hpp
+/// \tparam Growth      when the scale grows, see policy_rules.hpp
+/// \tparam Hysteresis  how many overflows are put up with, see policy_rules.hpp
 /// \tparam Scale       float, or double as in systems that keep the scale as a number of Python's. New scales
 ///                     are computed in double and rounded once to nearest
 template <class Growth = growth_after_clean_run, class Hysteresis = no_hysteresis, class Scale = float>
@@ -286,5 +286,54 @@ private:
 
 /// The state of a scaler that counts clean iterations in a row, as PyTorch's does.
 using scale_state = dynamic_policy<>::state_type;
+
+/// Uses the scale that `Rules` decided on not in the next iteration but in the one after it. So an overflow
+/// is normally followed by a second one at the same scale, and the scale ends one notch too low; MXNet does
+/// it.
+template <class Rules>
+struct lagged_policy {
+    struct state_type {
+        float scale = 1.0F;                    ///< what the loss is multiplied by
+        typename Rules::state_type next = {};  ///< next.scale will be it after the next update
+
+        MP_MEMBERWISE_EQUALITY(state_type);
+    };
+
+    Rules rules_ahead = {};
+
+    MP_MEMBERWISE_EQUALITY(lagged_policy);
+
+    constexpr void validate() const { rules_ahead.validate(); }
+    constexpr void validate(const state_type& state) const {
+        detail::require_scale("mp::lagged_policy", "state.scale", state.scale);
+        rules_ahead.validate(state.next);
+    }
+    [[nodiscard]] MP_HOST_DEVICE constexpr state_type initial_state() const {
+        const typename Rules::state_type next = rules_ahead.initial_state();
+        return {detail::scale_as_float(next.scale), next};
+    }
+
+    /// One iteration. The kind is that of the decision, which shows in the scale one update later.
+    MP_HOST_DEVICE constexpr scale_change update(state_type& state, const gradient_observation& seen) const {
+        const float before = state.scale;
+        const float promoted = detail::scale_as_float(state.next.scale);
+        const scale_change decided = update_scale(rules_ahead, state.next, seen);
+        if (decided.kind != scale_change_kind::failed) state.scale = promoted;
+        return {before, state.scale, decided.kind};
+    }
+
+    /// The name that mp::save_state writes.
+    static constexpr std::string_view name = "lagged";
+
+    template <class Self, class Visitor>
+    static constexpr void visit(Self& self, Visitor&& visitor) {
+        if constexpr (requires { self.next; }) {
+            visitor("lagged_scale", self.scale);
+            Rules::visit(self.next, visitor);
+        } else {
+            Rules::visit(self.rules_ahead, visitor);
+        }
+    }
+};
 
 }}  // namespace mp

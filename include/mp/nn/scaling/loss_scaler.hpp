@@ -8,7 +8,6 @@
 #include <mp/nn/scaling/iteration_record.hpp>
 #include <mp/nn/scaling/optimizer_protocol.hpp>
 #include <mp/nn/scaling/policy.hpp>
-#include <mp/nn/scaling/rank_comparison.hpp>
 #include <mp/nn/scaling/reducer.hpp>
 #include <mp/nn/scaling/scale_checks.hpp>
 #include <mp/nn/scaling/scale_event.hpp>

@@ -29,10 +29,9 @@
 #include <mp/base/bits.hpp>
 #include <mp/error.hpp>
 #include <mp/nn/scaling/dynamic_policy.hpp>
-#include <mp/nn/scaling/hysteresis_rules.hpp>
-#include <mp/nn/scaling/lagged_policy.hpp>
 #include <mp/nn/scaling/loss_scaler.hpp>
 #include <mp/nn/scaling/policy.hpp>
+#include <mp/nn/scaling/policy_rules.hpp>
 
 #include <array>
 #include <charconv>

@@ -6,7 +6,6 @@
 #include <mp/arrays/io/checksum.hpp>
 #include <mp/base/bits.hpp>
 #include <mp/error.hpp>
-#include <mp/nn/scaling/rank_comparison.hpp>
 #include <mp/nn/scaling/reducer.hpp>
 #include <mp/train/parallel/bucket_plan.hpp>
 

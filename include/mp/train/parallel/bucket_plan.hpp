@@ -6,7 +6,6 @@
 #include <mp/config.hpp>
 #include <mp/error.hpp>
 #include <mp/nn/optim/parameter.hpp>
-#include <mp/nn/optim/parameter_layout.hpp>
 #include <mp/nn/scaling/unscale.hpp>
 #include <mp/train/parallel/wire_codec.hpp>
 #include <mp/train/training/parameter_store.hpp>

@@ -8,7 +8,6 @@
 #include <mp/executor.hpp>
 #include <mp/nn/optim/kernels/square_sums.hpp>
 #include <mp/nn/optim/parameter.hpp>
-#include <mp/nn/optim/parameter_layout.hpp>
 #include <mp/nn/scaling/gradient_clipping.hpp>
 #include <mp/nn/scaling/gradient_writes.hpp>
 #include <mp/nn/scaling/optimizer_protocol.hpp>

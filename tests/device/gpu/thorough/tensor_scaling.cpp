@@ -8,7 +8,7 @@
 #include <mp/gpu.hpp>
 #include <mp/numbers/rules/scaled_code.hpp>
 #include <mp/tensor_core.hpp>
-#include <mp/train/parallel/amax_reduction.hpp>
+#include <mp/train/parallel/gradient_reduction.hpp>
 
 #include <doctest/doctest.h>
 

@@ -9,7 +9,11 @@
 
 #include <mp/base/bits.hpp>
 #include <mp/error.hpp>
+#include <mp/frontends/compat/apex/op_lists.hpp>
+#include <mp/frontends/compat/region_precision.hpp>
 #include <mp/nn/autocast/element_format.hpp>
+#include <mp/nn/autocast/precision.hpp>
+#include <mp/nn/autocast/region.hpp>
 
 #include <bit>
 #include <cstdint>
@@ -201,6 +205,19 @@ constexpr std::optional<element_format> output_format(
     std::optional<element_format> cast_model_outputs = std::nullopt) noexcept {
     if (cast_model_outputs) return cast_model_outputs;
     return properties.cast_model_type ? std::optional(element_format::f32) : std::nullopt;
+}
+
+/// The options of a region in which ops run as after amp.initialize with these properties: by Apex's list
+/// with O1, all in the model's format with O2 and O3 (batch norms in float where keep_batchnorm_fp32 is true,
+/// losses always), and as they are with O0. Throws argument_error for model formats that regions do not have.
+///
+///     mp::autocast_region region(options_of(apex_properties_of(apex_level::o2)));
+inline autocast_options options_of(const apex_properties& properties) {
+    if (casts_ops(properties)) return {.cpu = precision::fp16, .cuda = precision::fp16, .list = &lists::apex};
+    const precision value = detail::precision_of("mp::autocast::options_of", "properties.cast_model_type",
+                                                 properties.cast_model_type.value_or(element_format::f32));
+    const bool norms_in_float = properties.keep_batchnorm_fp32.value_or(false);
+    return {.cpu = value, .cuda = value, .list = norms_in_float ? &lists::apex_o2 : &lists::apex_o3};
 }
 
 }}  // namespace mp::autocast

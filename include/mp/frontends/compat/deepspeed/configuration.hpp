@@ -18,7 +18,6 @@
 #include <mp/config.hpp>
 #include <mp/error.hpp>
 #include <mp/frontends/compat/deepspeed/configuration_block.hpp>
-#include <mp/frontends/compat/deepspeed/hjson.hpp>
 #include <mp/frontends/compat/deepspeed/scaler.hpp>
 #include <mp/nn/scaling/policy.hpp>
 #include <mp/nn/scaling/scale_checks.hpp>

@@ -6,7 +6,6 @@
 #include <mp/base/visit_members.hpp>
 #include <mp/config.hpp>
 #include <mp/nn/scaling/dynamic_policy.hpp>
-#include <mp/nn/scaling/lagged_policy.hpp>
 #include <mp/nn/scaling/scale_checks.hpp>
 
 #include <cstdint>

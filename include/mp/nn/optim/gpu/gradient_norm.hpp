@@ -12,7 +12,7 @@
 #include <mp/device/simt/shared_pointer.hpp>
 #include <mp/error.hpp>
 #include <mp/nn/optim/kernels/square_sums.hpp>
-#include <mp/nn/optim/parameter_layout.hpp>
+#include <mp/nn/optim/parameter.hpp>
 #include <mp/nn/scaling/gpu/device_gradient_report.hpp>
 #include <mp/nn/scaling/gpu/device_loss_scale.hpp>
 #include <mp/nn/scaling/gpu/unscale.hpp>

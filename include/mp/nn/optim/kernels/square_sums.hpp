@@ -11,7 +11,7 @@
 #pragma once
 
 #include <mp/config.hpp>
-#include <mp/nn/optim/parameter_layout.hpp>
+#include <mp/nn/optim/parameter.hpp>
 #include <mp/numbers/simd/floating_point_modes.hpp>
 #include <mp/numbers/simd/select_target.hpp>
 #include <mp/numbers/simd/vec.hpp>

@@ -6,7 +6,7 @@
 #include <mp/base/bits.hpp>
 #include <mp/config.hpp>
 #include <mp/error.hpp>
-#include <mp/nn/scaling/largest_gradient.hpp>
+#include <mp/nn/scaling/gradient_clipping.hpp>
 #include <mp/nn/scaling/optimizer_protocol.hpp>
 #include <mp/nn/scaling/policy.hpp>
 #include <mp/nn/scaling/unscale.hpp>

@@ -12,8 +12,7 @@
 #include <mp/nn/ops/linear_with_preactivation.hpp>
 #include <mp/nn/ops/reductions.hpp>
 #include <mp/train/training/float8_scaling.hpp>
-#include <mp/train/training/layers/forward_mark.hpp>
-#include <mp/train/training/layers/scratch.hpp>
+#include <mp/train/training/layers/layer_call.hpp>
 #include <mp/train/training/parameter_store.hpp>
 #include <mp/train/training/tensor.hpp>
 

@@ -6,7 +6,7 @@
 #include <mp/executor.hpp>
 #include <mp/matrix_view.hpp>
 #include <mp/nn/ops/normalization.hpp>
-#include <mp/train/training/layers/forward_mark.hpp>
+#include <mp/train/training/layers/layer_call.hpp>
 #include <mp/train/training/parameter_store.hpp>
 #include <mp/train/training/tensor.hpp>
 
