@@ -47,8 +47,8 @@
 #if MP_IN_PART(1)
 #include <mp/nn/autocast/cast_ledger.hpp>
 #include <mp/nn/scaling/event_log.hpp>
-#include <mp/nn/scaling/gradient_accumulator.hpp>
 #include <mp/nn/scaling/loss_scaler.hpp>
+#include <mp/nn/scaling/scaled_gradient.hpp>
 #include <mp/train/parallel/block_wire.hpp>
 #include <mp/train/parallel/loopback.hpp>
 #include <mp/train/parallel/rank_file.hpp>

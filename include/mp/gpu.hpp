@@ -34,14 +34,12 @@
 #include <mp/nn/ops/rotary_embedding/gpu.hpp>
 #include <mp/nn/ops/softmax/gpu.hpp>
 #include <mp/nn/ops/softmax_cross_entropy/gpu.hpp>
-#include <mp/nn/optim/gpu/clip_gradients.hpp>
 #include <mp/nn/optim/gpu/device_optimizer.hpp>
 #include <mp/nn/optim/gpu/gradient_norm.hpp>
 #include <mp/nn/optim/gpu/grouped_optimizer.hpp>
 #include <mp/nn/optim/gpu/loss_log.hpp>
 #include <mp/nn/optim/gpu/loss_scaler.hpp>
 #include <mp/nn/optim/gpu/optimizer.hpp>
-#include <mp/nn/optim/gpu/optimizer_step.hpp>
 #include <mp/nn/optim/gpu/parameter.hpp>
 #include <mp/nn/optim/gpu/replayed_step.hpp>
 #include <mp/nn/optim/gpu/step_inputs.hpp>

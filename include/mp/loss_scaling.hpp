@@ -11,17 +11,14 @@
 #include <mp/frontends/compat/scalers.hpp>
 #include <mp/nn/scaling/dynamic_policy.hpp>
 #include <mp/nn/scaling/event_log.hpp>
-#include <mp/nn/scaling/gradient_accumulator.hpp>
 #include <mp/nn/scaling/loss_scaler.hpp>
 #include <mp/nn/scaling/observation.hpp>
 #include <mp/nn/scaling/optimizer_protocol.hpp>
 #include <mp/nn/scaling/policy.hpp>
 #include <mp/nn/scaling/reducer.hpp>
-#include <mp/nn/scaling/scale_change_names.hpp>
 #include <mp/nn/scaling/scale_event.hpp>
 #include <mp/nn/scaling/scaled_gradient.hpp>
 #include <mp/nn/scaling/standard_policy.hpp>
 #include <mp/nn/scaling/static_policy.hpp>
-#include <mp/nn/scaling/step_result.hpp>
 #include <mp/nn/scaling/training_iteration.hpp>
 #include <mp/nn/scaling/unscale.hpp>

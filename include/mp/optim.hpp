@@ -11,5 +11,5 @@
 #include <mp/nn/optim/optimizer_base.hpp>
 #include <mp/nn/optim/parameter.hpp>
 #include <mp/nn/optim/schedules.hpp>
-#include <mp/nn/optim/split_master.hpp>
 #include <mp/nn/optim/weight_average.hpp>
+#include <mp/nn/optim/weight_update.hpp>

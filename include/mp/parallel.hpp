@@ -12,4 +12,4 @@
 #include <mp/train/parallel/loopback.hpp>
 #include <mp/train/parallel/replicas.hpp>
 #include <mp/train/parallel/sharded_optimizer.hpp>
-#include <mp/train/parallel/wire_format.hpp>
+#include <mp/train/parallel/wire_codec.hpp>

@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 #include <mp/block_scaled.hpp>
 #include <mp/linalg/gemm/packed_b.hpp>
-#include <mp/nn/scaling/gradient_accumulator.hpp>
+#include <mp/nn/scaling/scaled_gradient.hpp>
 #include <mp/nn/scaling/trace.hpp>
 #include <mp/packed_array.hpp>
 

@@ -4,7 +4,7 @@
 #include <mp/convert.hpp>
 #include <mp/loss_scaling.hpp>
 #include <mp/nn/scaling/amax.hpp>
-#include <mp/nn/scaling/gradient_accumulator.hpp>
+#include <mp/nn/scaling/scaled_gradient.hpp>
 #include <mp/nn/scaling/state_text.hpp>
 #include <mp/nn/scaling/tensor_scaling.hpp>
 #include <mp/nn/scaling/tensor_statistics.hpp>

@@ -5,7 +5,6 @@
 #include <device/gpu/loss_scaling_checks.hpp>
 #include <device/gpu/values.hpp>
 
-#include <mp/nn/optim/gpu/clip_gradients.hpp>
 #include <mp/nn/optim/gpu/gradient_norm.hpp>
 #include <mp/nn/scaling/gpu/unscale.hpp>
 #include <mp/optim.hpp>

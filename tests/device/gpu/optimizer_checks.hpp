@@ -7,7 +7,7 @@
 #include <nn/optim/update_oracle.hpp>
 
 #include <mp/nn/optim/gpu/gradient_norm.hpp>
-#include <mp/nn/optim/gpu/optimizer_step.hpp>
+#include <mp/nn/optim/gpu/optimizer.hpp>
 #include <mp/nn/scaling/gpu/unscale.hpp>
 #include <mp/optim.hpp>
 

@@ -4,7 +4,7 @@
 #include <doctest/doctest.h>
 #include <mp/bfloat16.hpp>
 #include <mp/half.hpp>
-#include <mp/nn/optim/split_master.hpp>
+#include <mp/nn/optim/weight_update.hpp>
 #include <mp/numbers/simd/processor.hpp>
 #include <mp/optim.hpp>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Scalers, logs, histories and sums that were moved from can still be used.
 #include <mp/loss_scaling.hpp>
-#include <mp/nn/scaling/gradient_accumulator.hpp>
 #include <mp/nn/scaling/layerwise_scaling.hpp>
+#include <mp/nn/scaling/scaled_gradient.hpp>
 #include <mp/nn/scaling/tensor_scaling.hpp>
 #include <mp/optim.hpp>
 

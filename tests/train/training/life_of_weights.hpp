@@ -6,7 +6,7 @@
 #include <mp/bfloat16.hpp>
 #include <mp/half.hpp>
 #include <mp/loss_scaling.hpp>
-#include <mp/nn/optim/split_master.hpp>
+#include <mp/nn/optim/weight_update.hpp>
 #include <mp/optim.hpp>
 #include <mp/parallel.hpp>
 #include <mp/training.hpp>

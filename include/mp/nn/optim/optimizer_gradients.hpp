@@ -10,8 +10,8 @@
 #include <mp/nn/optim/gradient_limits.hpp>
 #include <mp/nn/optim/kernels/square_sums.hpp>
 #include <mp/nn/optim/optimizer_state.hpp>
+#include <mp/nn/optim/optimizer_traits.hpp>
 #include <mp/nn/optim/parameter.hpp>
-#include <mp/nn/optim/trust_ratio.hpp>
 #include <mp/nn/scaling/optimizer_protocol.hpp>
 #include <mp/nn/scaling/scaled_gradient.hpp>
 #include <mp/nn/scaling/unscale.hpp>

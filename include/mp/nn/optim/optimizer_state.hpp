@@ -28,7 +28,6 @@
 #include <mp/base/thread_count.hpp>
 #include <mp/nn/optim/block_moments.hpp>
 #include <mp/nn/optim/option_checks.hpp>
-#include <mp/nn/optim/split_master.hpp>
 #include <mp/numbers/format/float_arithmetic.hpp>
 #include <mp/numbers/simd/floating_point_modes.hpp>
 #include <mp/numbers/simd/processor.hpp>

@@ -21,7 +21,6 @@
 #include <mp/arrays/io/csv.hpp>
 #include <mp/base/bits.hpp>
 #include <mp/base/number_text.hpp>
-#include <mp/nn/scaling/scale_change_names.hpp>
 
 #include <array>
 #endif

@@ -8,7 +8,6 @@
 #include <mp/nn/scaling/policy.hpp>
 #include <mp/nn/scaling/reducer.hpp>
 #include <mp/nn/scaling/scale_event.hpp>
-#include <mp/nn/scaling/step_result.hpp>
 
 #include <cstddef>
 #include <cstdint>

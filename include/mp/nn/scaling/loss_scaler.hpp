@@ -13,7 +13,6 @@
 #include <mp/nn/scaling/scale_event.hpp>
 #include <mp/nn/scaling/scaled_gradient.hpp>
 #include <mp/nn/scaling/static_policy.hpp>
-#include <mp/nn/scaling/step_result.hpp>
 
 #include <concepts>
 #include <cstddef>

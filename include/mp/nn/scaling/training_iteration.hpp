@@ -9,7 +9,6 @@
 #include <mp/nn/scaling/loss_scaler.hpp>
 #include <mp/nn/scaling/optimizer_protocol.hpp>
 #include <mp/nn/scaling/scale_event.hpp>
-#include <mp/nn/scaling/step_result.hpp>
 #include <mp/numbers/format/float_arithmetic.hpp>
 #include <mp/numbers/simd/floating_point_modes.hpp>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // A float's code as that of a bfloat16 and 16 bits more, over vec<std::uint32_t>; see
-// <mp/nn/optim/split_master.hpp> for the proof. A condition is a bit that is 0 or 1.
+// <mp/nn/optim/weight_update.hpp> for the proof. A condition is a bit that is 0 or 1.
 
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE { namespace MP_TARGET {
 

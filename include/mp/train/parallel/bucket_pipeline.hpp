@@ -12,7 +12,7 @@
 #include <mp/train/parallel/block_wire.hpp>
 #include <mp/train/parallel/bucket_plan.hpp>
 #include <mp/train/parallel/communicator.hpp>
-#include <mp/train/parallel/wire_format.hpp>
+#include <mp/train/parallel/wire_codec.hpp>
 
 #include <algorithm>
 #include <array>

@@ -15,7 +15,7 @@
 #include <mp/matrix_view.hpp>
 #include <mp/nn/ops/arguments.hpp>
 #include <mp/nn/scaling/amax.hpp>
-#include <mp/nn/scaling/device_tensor_scale.hpp>
+#include <mp/nn/scaling/amax_history.hpp>
 #include <mp/nn/scaling/tensor_scaling.hpp>
 #include <mp/numbers/format/float_arithmetic.hpp>
 #include <mp/numbers/rules/quantised_operand.hpp>

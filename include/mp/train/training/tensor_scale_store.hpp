@@ -9,7 +9,6 @@
 #include <mp/error.hpp>
 #include <mp/executor.hpp>
 #include <mp/nn/scaling/amax_history.hpp>
-#include <mp/nn/scaling/device_tensor_scale.hpp>
 #include <mp/train/training/tensor.hpp>
 
 #include <cstddef>

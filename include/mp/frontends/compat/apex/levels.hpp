@@ -10,7 +10,7 @@
 #include <mp/base/bits.hpp>
 #include <mp/error.hpp>
 #include <mp/frontends/compat/apex/op_lists.hpp>
-#include <mp/frontends/compat/region_precision.hpp>
+#include <mp/frontends/compat/whole_model.hpp>
 #include <mp/nn/autocast/element_format.hpp>
 #include <mp/nn/autocast/precision.hpp>
 #include <mp/nn/autocast/region.hpp>

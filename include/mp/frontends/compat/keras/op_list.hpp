@@ -5,7 +5,6 @@
 #pragma once
 
 #include <mp/frontends/compat/keras/dtype_policy.hpp>
-#include <mp/frontends/compat/region_precision.hpp>
 #include <mp/frontends/compat/whole_model.hpp>
 #include <mp/nn/autocast/category.hpp>
 #include <mp/nn/autocast/op_list.hpp>

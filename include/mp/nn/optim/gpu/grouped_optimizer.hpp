@@ -18,11 +18,9 @@
 #include <mp/executor.hpp>
 #include <mp/nn/optim/gpu/device_optimizer.hpp>
 #include <mp/nn/optim/gpu/optimizer.hpp>
-#include <mp/nn/optim/gpu/optimizer_step.hpp>
 #include <mp/nn/optim/gpu/parameter.hpp>
 #include <mp/nn/optim/optimizer_record.hpp>
 #include <mp/nn/optim/parameter.hpp>
-#include <mp/nn/optim/split_master.hpp>
 #include <mp/nn/optim/weight_update.hpp>
 #include <mp/nn/scaling/gpu/device_loss_scale.hpp>
 

@@ -23,7 +23,6 @@
 #if MP_CORE_BODIES
 #include <mp/arrays/convert/kernels/number_vectors.hpp>
 #include <mp/base/bits.hpp>
-#include <mp/nn/optim/split_master.hpp>
 #include <mp/numbers/format/float_arithmetic.hpp>
 #include <mp/numbers/rules/optimizer_updates.hpp>
 #include <mp/numbers/rules/random_words.hpp>

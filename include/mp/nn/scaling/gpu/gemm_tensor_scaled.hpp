@@ -17,7 +17,7 @@
 #include <mp/error.hpp>
 #include <mp/linalg/gemm/epilogue.hpp>
 #include <mp/matrix_view.hpp>
-#include <mp/nn/scaling/device_tensor_scale.hpp>
+#include <mp/nn/scaling/amax_history.hpp>
 #include <mp/nn/scaling/unscale.hpp>
 
 #include <cstddef>

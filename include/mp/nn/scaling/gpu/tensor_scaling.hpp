@@ -19,7 +19,6 @@
 #include <mp/float8.hpp>
 #include <mp/matrix_view.hpp>
 #include <mp/nn/scaling/amax_history.hpp>
-#include <mp/nn/scaling/device_tensor_scale.hpp>
 #include <mp/nn/scaling/scale_checks.hpp>
 #include <mp/nn/scaling/tensor_scaling.hpp>
 #include <mp/nn/scaling/unscale.hpp>
