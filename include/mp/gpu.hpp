@@ -47,7 +47,6 @@
 #include <mp/nn/scaling/gpu/device_gradient_report.hpp>
 #include <mp/nn/scaling/gpu/device_loss_scale.hpp>
 #include <mp/nn/scaling/gpu/gemm_tensor_scaled.hpp>
-#include <mp/nn/scaling/gpu/mx_operand.hpp>
 #include <mp/nn/scaling/gpu/observe.hpp>
 #include <mp/nn/scaling/gpu/tensor_scaling.hpp>
 #include <mp/nn/scaling/gpu/unscale.hpp>

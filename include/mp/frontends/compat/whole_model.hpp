@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 /// \file
 /// The ops that stay in float in systems that cast a model as a whole instead of op by op: Keras's policies,
-/// Apex's O2 and O3, JMP; and the precision of a region for the format that
-/// a model or a layer computes in.
+/// Apex's O2 and O3, JMP; and the precision of a region for the format that a model or a layer computes in.
 #pragma once
 
 #include <mp/error.hpp>
