@@ -3,7 +3,7 @@
 
 # Headers that need nvcc or a foreign library are left out; tests/device/cuda has those of nvcc. clang checks the headers where
 # it is installed, since all other tests are compiled by g++.
-set(not_for_everyone "^mp/((compiled_)?cuda[.]|cuda_gemm[.]|device/(cuda|simt/device)/|frontends/(interop|compat/deepspeed/(configuration|hjson)|compat/pytorch/json_state_dict))")
+set(not_for_everyone "^mp/((compiled_)?cuda[.]|cuda_gemm[.]|device/(cuda|simt/device)/|frontends/(interop|compat/deepspeed/configuration|compat/pytorch/json_state_dict))")
 mp_header_wrappers(wrappers cpp EXCLUDE "${not_for_everyone}")
 find_program(MP_SECOND_COMPILER NAMES clang++-16 clang++-17 clang++-18 clang++-19
   DOC "A clang of version 16 or later, to check the headers with")
