@@ -147,7 +147,7 @@ struct staged_calls<Op, Executor, type_list<Plans...>, std::index_sequence<Index
 
     /// One instance for calls with and without casts.
     template <class Kernel>
-    [[gnu::noinline]] static void call(void* kernel, const any_operand* operands) {
+    MP_NEVER_INLINE static void call(void* kernel, const any_operand* operands) {
         (*static_cast<Kernel*>(kernel))(operands);
     }
 

@@ -48,7 +48,7 @@ MP_CORE_FUNCTION bool layer_matches(std::string_view pattern) {
     return pattern.empty() || autocast::matches_pattern(pattern, autocast_layer_path());
 }
 
-[[gnu::noinline]] MP_CORE_FUNCTION bool has_name(const decided_op& op, std::string_view name) {
+MP_NEVER_INLINE MP_CORE_FUNCTION bool has_name(const decided_op& op, std::string_view name) {
     return std::find(op.names.begin(), op.names.end(), name) != op.names.end();
 }
 

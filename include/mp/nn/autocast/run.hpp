@@ -465,9 +465,9 @@ private:
 };
 
 /// Runs a kernel with staged operands. Apart from run_op(), whose frame would be large.
-[[gnu::noinline]] inline double compute_staged(const op_record& op, const cpu& exec, any_operand* operands,
-                                               std::size_t count, const cast_types& types,
-                                               const region_observer* observer) {
+MP_NEVER_INLINE inline double compute_staged(const op_record& op, const cpu& exec, any_operand* operands,
+                                             std::size_t count, const cast_types& types,
+                                             const region_observer* observer) {
     staged_call call(op, exec, operands, count, 1, types, observer);
     call.begin();
     const double result = op.functions().compute(exec, operands);
