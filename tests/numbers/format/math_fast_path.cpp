@@ -185,29 +185,19 @@ TEST_CASE_TEMPLATE("functions that look for no midpoints have results far from a
                    mp::bfloat16) {
     using namespace mp::detail;
     using binary64 = mp::formats::binary64;
-    const auto exponential = [](auto evaluate) {
-        return [=](std::uint64_t x) { return exponential_bits<binary64>(x, evaluate, mp::projection{}); };
+    const auto exact = [](auto function) {
+        return [=](std::uint64_t x) { return function_bits<binary64>(x, function, mp::projection{}); };
     };
-    const auto logarithm = [](auto evaluate) {
-        return [=](std::uint64_t x) { return logarithm_bits<binary64>(x, evaluate, mp::projection{}); };
-    };
-    const auto wave = [](trigonometric which) {
-        return [=](std::uint64_t x) { return trigonometric_bits<binary64>(x, which, mp::projection{}); };
-    };
-    check_distances<Value>("exp", fast_accuracy, exponential(evaluate_exp{}));
-    check_distances<Value>("exp10", fast_accuracy, exponential(evaluate_exp10{}));
-    check_distances<Value>("log", fast_accuracy, logarithm(evaluate_log{}));
-    check_distances<Value>("log2", fast_accuracy, logarithm(evaluate_log2{}));
-    check_distances<Value>("log10", fast_accuracy, logarithm(evaluate_log10{}));
-    check_distances<Value>("rsqrt", fast_accuracy,
-                           [](std::uint64_t x) { return rsqrt_bits<binary64>(x, mp::projection{}); });
-    const auto half_turns = [](trigonometric which) {
-        return [=](std::uint64_t x) { return half_turns_bits<binary64>(x, which, mp::projection{}); };
-    };
-    check_distances<Value>("sinpi", fast_wave_accuracy, half_turns(trigonometric::sine));
-    check_distances<Value>("cospi", fast_wave_accuracy, half_turns(trigonometric::cosine));
-    check_distances<Value>("sin", fast_wave_accuracy, wave(trigonometric::sine));
-    check_distances<Value>("cos", fast_wave_accuracy, wave(trigonometric::cosine));
+    check_distances<Value>("exp", fast_accuracy, exact(evaluate_exp{}));
+    check_distances<Value>("exp10", fast_accuracy, exact(evaluate_exp10{}));
+    check_distances<Value>("log", fast_accuracy, exact(evaluate_log{}));
+    check_distances<Value>("log2", fast_accuracy, exact(evaluate_log2{}));
+    check_distances<Value>("log10", fast_accuracy, exact(evaluate_log10{}));
+    check_distances<Value>("rsqrt", fast_accuracy, exact(evaluate_rsqrt{}));
+    check_distances<Value>("sinpi", fast_wave_accuracy, exact(evaluate_half_turns<trigonometric::sine>{}));
+    check_distances<Value>("cospi", fast_wave_accuracy, exact(evaluate_half_turns<trigonometric::cosine>{}));
+    check_distances<Value>("sin", fast_wave_accuracy, exact(evaluate_trigonometric<trigonometric::sine>{}));
+    check_distances<Value>("cos", fast_wave_accuracy, exact(evaluate_trigonometric<trigonometric::cosine>{}));
 }
 
 TEST_CASE("formats of more precision or range than double arithmetic is sure of stay with the integers") {

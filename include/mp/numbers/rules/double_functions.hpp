@@ -22,15 +22,20 @@
 
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
-inline double double_exp(double x) {
+/// A math_function of a double, rounded once.
+template <class Function>
+double double_function(double x) {
     return bit_cast<double>(
-        exponential_bits<formats::binary64>(bit_cast<std::uint64_t>(x), evaluate_exp{}, projection{}));
+        function_bits<formats::binary64>(bit_cast<std::uint64_t>(x), Function{}, projection{}));
+}
+inline double double_exp(double x) {
+    return double_function<evaluate_exp>(x);
 }
 inline double double_tanh(double x) {
-    return bit_cast<double>(tanh_bits<formats::binary64>(bit_cast<std::uint64_t>(x), projection{}));
+    return double_function<evaluate_tanh>(x);
 }
 inline double double_erfc(double x) {
-    return bit_cast<double>(erfc_bits<formats::binary64>(bit_cast<std::uint64_t>(x), projection{}));
+    return double_function<evaluate_erfc>(x);
 }
 
 inline constexpr std::uint64_t double_sign_bit = std::uint64_t{1} << 63;

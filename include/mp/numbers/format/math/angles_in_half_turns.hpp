@@ -22,59 +22,29 @@ MP_HOST_DEVICE constexpr approximation first_quadrant_half_turns(const approxima
     return approximate_one().scaled(-1) - first_octant_angle(x, y) * inverse_pi;
 }
 
-/// Whether a finite value is one, apart from its sign.
-MP_HOST_DEVICE constexpr bool is_one(const approximation& x) {
-    return x.top() == 0 && x.significand == approximate_one().significand;
+MP_HOST_DEVICE constexpr function_value asinpi_of(const approximation& x) {
+    if (is_one(x)) return exact_value{x.negative, -1, 1};
+    if (x.top() >= 0) return special::invalid;
+    return with_sign(first_quadrant_half_turns(x.magnitude(), other_leg(x)), x.negative);
 }
+using evaluate_asinpi = math_function<asinpi_of, special::signed_zero, special::invalid, special::invalid>;
 
-template <class Format, context Context = const projection&>
-MP_HOST_DEVICE constexpr storage_of<Format> asinpi_bits(storage_of<Format> a, Context&& context) {
-    a = operand<Format>(a, context);
-    const category kind = categorize<Format>(a);
-    if (kind == category::nan) return convert_nan<Format, Format>(a, context);
-    if (kind == category::zero) return a;
-    if (kind == category::infinite) return invalid_operation<Format>(context);
-    const approximation x = approximate(unpack<Format>(a));
-    if (is_one(x)) return round_exact<Format>(x.negative, 1, -1, context);
-    if (x.top() >= 0) return invalid_operation<Format>(context);
-    approximation angle = first_quadrant_half_turns(x.magnitude(), other_leg(x));
-    angle.negative = x.negative;
-    return round_inexact<Format>(angle, context);
-}
-
-template <class Format, context Context = const projection&>
-MP_HOST_DEVICE constexpr storage_of<Format> acospi_bits(storage_of<Format> a, Context&& context) {
-    a = operand<Format>(a, context);
-    const category kind = categorize<Format>(a);
-    if (kind == category::nan) return convert_nan<Format, Format>(a, context);
-    if (kind == category::zero) return round_exact<Format>(false, 1, -1, context);
-    if (kind == category::infinite) return invalid_operation<Format>(context);
-    const approximation x = approximate(unpack<Format>(a));
-    if (is_one(x)) {
-        return x.negative ? round_exact<Format>(false, 1, 0, context) : pack_zero<Format>(false, context);
-    }
-    if (x.top() >= 0) return invalid_operation<Format>(context);
+MP_HOST_DEVICE constexpr function_value acospi_of(const approximation& x) {
+    if (x.significand == 0) return exact_value{false, -1, 1};
+    if (is_one(x)) return x.negative ? special::one : special::zero;
+    if (x.top() >= 0) return special::invalid;
     const approximation magnitude = x.magnitude();
-    const approximation angle =
-        x.negative ? approximate_one().scaled(-1) + first_quadrant_half_turns(magnitude, other_leg(x))
-                   : first_quadrant_half_turns(other_leg(x), magnitude);
-    return round_inexact<Format>(angle, context);
+    return x.negative ? approximate_one().scaled(-1) + first_quadrant_half_turns(magnitude, other_leg(x))
+                      : first_quadrant_half_turns(other_leg(x), magnitude);
 }
+using evaluate_acospi = math_function<acospi_of, special::number, special::invalid, special::invalid>;
 
-template <class Format, context Context = const projection&>
-MP_HOST_DEVICE constexpr storage_of<Format> atanpi_bits(storage_of<Format> a, Context&& context) {
-    a = operand<Format>(a, context);
-    const category kind = categorize<Format>(a);
-    if (kind == category::nan) return convert_nan<Format, Format>(a, context);
-    if (kind == category::zero) return a;
-    const bool negative = is_negative<Format>(a);
-    if (kind == category::infinite) return round_exact<Format>(negative, 1, -1, context);
-    const approximation x = approximate(unpack<Format>(a)).magnitude();
-    if (is_one(x)) return round_exact<Format>(negative, 1, -2, context);
-    approximation angle = first_quadrant_half_turns(x, approximate_one());
-    angle.negative = negative;
-    return round_inexact<Format>(angle, context);
+MP_HOST_DEVICE constexpr function_value atanpi_of(const approximation& x) {
+    if (is_one(x)) return exact_value{x.negative, -2, 1};
+    return with_sign(first_quadrant_half_turns(x.magnitude(), approximate_one()), x.negative);
 }
+using evaluate_atanpi =
+    math_function<atanpi_of, special::signed_zero, special::signed_half, special::signed_half>;
 
 /// The angle of (x, y), neither of which is NaN, in half turns.
 template <class Format, context Context = const projection&>
@@ -118,7 +88,7 @@ namespace mp { inline namespace MP_ISA_NAMESPACE {
 template <class Format, detail::context Context = const projection&>
 [[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> asinpi(basic_float<Format> x,
                                                                   Context&& context = projection{}) noexcept {
-    return basic_float<Format>::from_bits(detail::asinpi_bits<Format>(x.bits(), context));
+    return detail::function_of<detail::evaluate_asinpi>(x, context);
 }
 
 /// acos(x) / pi, in [0, 1]; NaN beyond [-1, 1]. Correctly rounded in every mode for formats of up to 16 bits
@@ -126,7 +96,7 @@ template <class Format, detail::context Context = const projection&>
 template <class Format, detail::context Context = const projection&>
 [[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> acospi(basic_float<Format> x,
                                                                   Context&& context = projection{}) noexcept {
-    return basic_float<Format>::from_bits(detail::acospi_bits<Format>(x.bits(), context));
+    return detail::function_of<detail::evaluate_acospi>(x, context);
 }
 
 /// atan(x) / pi, in [-1/2, 1/2]. Correctly rounded in every mode for formats of up to 16 bits (all arguments
@@ -134,7 +104,7 @@ template <class Format, detail::context Context = const projection&>
 template <class Format, detail::context Context = const projection&>
 [[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> atanpi(basic_float<Format> x,
                                                                   Context&& context = projection{}) noexcept {
-    return basic_float<Format>::from_bits(detail::atanpi_bits<Format>(x.bits(), context));
+    return detail::function_of<detail::evaluate_atanpi>(x, context);
 }
 
 /// atan2(y, x) / pi, in [-1, 1], with the zeros and infinities of C's atan2pi. Correctly rounded in every

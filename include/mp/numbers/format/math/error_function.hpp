@@ -75,38 +75,8 @@ MP_HOST_DEVICE constexpr approximation erfc_of(const approximation& x) {
     return x.negative ? approximate_one().scaled(1) - result : result;
 }
 
-template <class Format, context Context = const projection&>
-MP_HOST_DEVICE constexpr storage_of<Format> erf_bits(storage_of<Format> a, Context&& context) {
-    a = operand<Format>(a, context);
-    switch (categorize<Format>(a)) {
-        case category::zero:
-            return a;
-        case category::infinite:
-            return round_exact<Format>(is_negative<Format>(a), 1, 0, context);
-        case category::nan:
-            return convert_nan<Format, Format>(a, context);
-        case category::finite:
-            break;
-    }
-    return round_inexact<Format>(erf_of(approximate(unpack<Format>(a))), context);
-}
-
-template <class Format, context Context = const projection&>
-MP_HOST_DEVICE constexpr storage_of<Format> erfc_bits(storage_of<Format> a, Context&& context) {
-    a = operand<Format>(a, context);
-    switch (categorize<Format>(a)) {
-        case category::zero:
-            return round_exact<Format>(false, 1, 0, context);
-        case category::infinite:
-            return is_negative<Format>(a) ? round_exact<Format>(false, 2, 0, context)
-                                          : pack_zero<Format>(false, context);
-        case category::nan:
-            return convert_nan<Format, Format>(a, context);
-        case category::finite:
-            break;
-    }
-    return round_inexact<Format>(erfc_of(approximate(unpack<Format>(a))), context);
-}
+using evaluate_erf = math_function<erf_of, special::signed_zero, special::signed_one, special::signed_one>;
+using evaluate_erfc = math_function<erfc_of, special::one, special::two, special::zero>;
 
 }}  // namespace mp::detail
 
@@ -118,7 +88,7 @@ namespace mp { inline namespace MP_ISA_NAMESPACE {
 template <class Format, detail::context Context = const projection&>
 [[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> erf(basic_float<Format> x,
                                                                Context&& context = projection{}) noexcept {
-    return basic_float<Format>::from_bits(detail::erf_bits<Format>(x.bits(), context));
+    return detail::function_of<detail::evaluate_erf>(x, context);
 }
 
 /// 1 - erf(x), without cancellation. Correctly rounded in every mode for formats of up to 16 bits (all
@@ -126,7 +96,7 @@ template <class Format, detail::context Context = const projection&>
 template <class Format, detail::context Context = const projection&>
 [[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> erfc(basic_float<Format> x,
                                                                 Context&& context = projection{}) noexcept {
-    return basic_float<Format>::from_bits(detail::erfc_bits<Format>(x.bits(), context));
+    return detail::function_of<detail::evaluate_erfc>(x, context);
 }
 
 }}  // namespace mp

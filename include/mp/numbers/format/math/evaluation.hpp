@@ -134,6 +134,9 @@ struct long_constant {
 MP_HOST_DEVICE constexpr approximation approximate_one() {
     return {false, -63, 0x8000000000000000};
 }
+MP_HOST_DEVICE constexpr approximation approximate_half_pi() {
+    return {false, -63, 0xc90fdaa22168c234};
+}
 MP_HOST_DEVICE constexpr approximation approximate_pi() {
     return {false, -62, 0xc90fdaa22168c234};
 }
@@ -223,6 +226,18 @@ MP_HOST_DEVICE constexpr exact_value without_trailing_zeros(exact_value x) {
     return x;
 }
 
+MP_HOST_DEVICE constexpr exact_value inexact(const approximation& x) {
+    return {x.negative, x.exponent, x.significand, true};
+}
+MP_HOST_DEVICE constexpr approximation with_sign(approximation x, bool negative) {
+    x.negative = negative;
+    return x;
+}
+/// Whether a finite value is one, apart from its sign.
+MP_HOST_DEVICE constexpr bool is_one(const approximation& x) {
+    return x.top() == 0 && x.significand == approximate_one().significand;
+}
+
 // How results and specials are packed.
 
 /// Rounds what was evaluated, of which it is known that it is not exact.
@@ -243,6 +258,122 @@ template <class Format, context Context = const projection&>
 MP_HOST_DEVICE constexpr storage_of<Format> pole(bool negative, Context&& context) {
     raise(context, status_flag::divide_by_zero);
     return pack_infinity<Format>(negative, projection_of(context));
+}
+
+/// Results of functions that are not rounded from evaluated bits. Signed ones have the sign of the operand, or the one
+/// that a function_value has.
+enum class special : unsigned char {
+    number,  ///< none of these: the function is evaluated
+    zero,
+    signed_zero,
+    one,
+    minus_one,
+    signed_one,
+    signed_half,
+    signed_half_pi,  ///< inexact
+    two,
+    infinity,
+    signed_infinity,
+    pole,  ///< an exact infinity of a finite operand
+    minus_pole,
+    signed_pole,
+    two_sided_pole,  ///< a signed pole between infinities of both signs, which is invalid in formats of P3109
+    invalid
+};
+
+/// The result of a function of a finite operand: inexact, exact, or a special one.
+struct function_value {
+    special kind = special::number;
+    exact_value value{};  ///< of signed special results only the sign
+
+    MP_HOST_DEVICE constexpr function_value(const exact_value& x) : value(x) {}
+    MP_HOST_DEVICE constexpr function_value(const approximation& x) : value(inexact(x)) {}
+    MP_HOST_DEVICE constexpr function_value(special result, bool negative = false)
+        : kind(result), value{negative, 0, 0} {}
+};
+
+/// A function of one number: its results at zero, minus infinity and infinity, and Evaluate, which takes the exact
+/// value of other operands or 64 bits of it, and zero where the first result is special::number. It returns an
+/// approximation, which is known not to be exact, an exact_value or a function_value.
+template <auto Evaluate, special Zero, special MinusInfinity, special Infinity>
+struct math_function {
+    static constexpr special at_zero = Zero;
+    static constexpr special at_minus_infinity = MinusInfinity;
+    static constexpr special at_infinity = Infinity;
+
+    MP_HOST_DEVICE constexpr auto operator()(const exact_value& x) const {
+        if constexpr (requires { Evaluate(x); }) {
+            return Evaluate(x);
+        } else {
+            return Evaluate(approximate(x));
+        }
+    }
+};
+
+template <class Format, context Context = const projection&>
+MP_HOST_DEVICE constexpr storage_of<Format> pack_special(special result, bool negative, Context&& context) {
+    switch (result) {
+        case special::zero:
+        case special::signed_zero:
+            return pack_zero<Format>(negative && result == special::signed_zero, context);
+        case special::one:
+        case special::signed_one:
+            return round_exact<Format>(negative && result == special::signed_one, 1, 0, context);
+        case special::minus_one:
+            return round_exact<Format>(true, 1, 0, context);
+        case special::signed_half:
+            return round_exact<Format>(negative, 1, -1, context);
+        case special::signed_half_pi:
+            return round_inexact<Format>(with_sign(approximate_half_pi(), negative), context);
+        case special::two:
+            return round_exact<Format>(false, 2, 0, context);
+        case special::infinity:
+        case special::signed_infinity:
+            return pack_infinity<Format>(negative && result == special::signed_infinity, context);
+        case special::two_sided_pole:
+            if (layout_of<Format>::follows_p3109) return invalid_operation<Format>(context);
+            return pole<Format>(negative, context);
+        case special::pole:
+        case special::signed_pole:
+            return pole<Format>(negative && result == special::signed_pole, context);
+        case special::minus_pole:
+            return pole<Format>(true, context);
+        case special::number:
+        case special::invalid:
+            break;
+    }
+    return invalid_operation<Format>(context);
+}
+
+/// The result of a math_function, rounded once.
+template <class Format, class Function, context Context = const projection&>
+MP_HOST_DEVICE constexpr storage_of<Format> function_bits(storage_of<Format> a, Function function,
+                                                          Context&& context) {
+    a = operand<Format>(a, context);
+    const bool negative = is_negative<Format>(a);
+    switch (categorize<Format>(a)) {
+        case category::zero:
+            if constexpr (Function::at_zero == special::signed_zero) return a;
+            if constexpr (Function::at_zero == special::number) break;
+            return pack_special<Format>(Function::at_zero, negative, context);
+        case category::infinite:
+            return pack_special<Format>(negative ? Function::at_minus_infinity : Function::at_infinity,
+                                        negative, context);
+        case category::nan:
+            return convert_nan<Format, Format>(a, context);
+        case category::finite:
+            break;
+    }
+    const auto result = function(unpack<Format>(a));
+    if constexpr (requires { result.kind; }) {
+        if (result.kind != special::number)
+            return pack_special<Format>(result.kind, result.value.negative, context);
+        return round_and_pack<Format>(result.value, context);
+    } else if constexpr (requires { result.sticky; }) {
+        return round_and_pack<Format>(result, context);
+    } else {
+        return round_inexact<Format>(result, context);
+    }
 }
 
 }}  // namespace mp::detail

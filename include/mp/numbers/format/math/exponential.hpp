@@ -88,93 +88,49 @@ MP_HOST_DEVICE constexpr approximation exp_of(const approximation& x) {
     return exp2_of(x, log2_of_e());
 }
 
-/// What the exponentials have in common: values at zero and infinity, and NaN.
-template <class Format, class Evaluate, context Context = const projection&>
-MP_HOST_DEVICE constexpr storage_of<Format> exponential_bits(storage_of<Format> a, Evaluate evaluate,
-                                                             Context&& context) {
-    a = operand<Format>(a, context);
-    switch (categorize<Format>(a)) {
-        case category::zero:
-            return round_exact<Format>(false, 1, 0, context);
-        case category::infinite:
-            return is_negative<Format>(a) ? pack_zero<Format>(false, context)
-                                          : pack_infinity<Format>(false, context);
-        case category::nan:
-            return convert_nan<Format, Format>(a, context);
-        case category::finite:
-            break;
-    }
-    return round_and_pack<Format>(evaluate(unpack<Format>(a)), context);
-}
-
-MP_HOST_DEVICE constexpr exact_value inexact(const approximation& x) {
-    return {x.negative, x.exponent, x.significand, true};
-}
-
-struct evaluate_exp {
-    MP_HOST_DEVICE constexpr exact_value operator()(const exact_value& x) const {
-        return inexact(exp_of(approximate(x)));
-    }
-};
+using evaluate_exp = math_function<exp_of, special::one, special::zero, special::infinity>;
+using evaluate_expm1 = math_function<expm1_of, special::signed_zero, special::minus_one, special::infinity>;
 
 /// 2^x is rational, and then a power of two, only for integers x: 2^(n/m) is a root of t^m - 2^n.
-struct evaluate_exp2 {
-    MP_HOST_DEVICE constexpr exact_value operator()(const exact_value& argument) const {
-        const exact_value x = without_trailing_zeros(argument);
-        const approximation y = approximate(x);
-        if (y.top() >= 16 || y.top() < -12) {
-            if (y.top() < 0) return inexact(approximate_one() + expm1_of(y * approximate_ln2()));
-            return inexact(exp2_of(y, log2_of_e()));
-        }
-        // |x| = significand * 2^exponent < 2^16, and the exponent is above -45.
-        const uint128 fixed = static_cast<uint128>(x.significand) << (x.exponent + 64);
-        auto integer = static_cast<int>(static_cast<std::uint64_t>(fixed >> 64));
-        auto fraction = static_cast<std::uint64_t>(fixed);
-        if (fraction == 0) return {false, x.negative ? -integer : integer, 1};
-        if (x.negative) {
-            integer = -integer - 1;
-            fraction = ~fraction + 1;
-        }
-        return inexact(exp2_of(integer, fraction));
+MP_HOST_DEVICE constexpr exact_value exp2_of_value(const exact_value& argument) {
+    const exact_value x = without_trailing_zeros(argument);
+    const approximation y = approximate(x);
+    if (y.top() >= 16 || y.top() < -12) {
+        if (y.top() < 0) return inexact(approximate_one() + expm1_of(y * approximate_ln2()));
+        return inexact(exp2_of(y, log2_of_e()));
     }
-};
+    // |x| = significand * 2^exponent < 2^16, and the exponent is above -45.
+    const uint128 fixed = static_cast<uint128>(x.significand) << (x.exponent + 64);
+    auto integer = static_cast<int>(static_cast<std::uint64_t>(fixed >> 64));
+    auto fraction = static_cast<std::uint64_t>(fixed);
+    if (fraction == 0) return {false, x.negative ? -integer : integer, 1};
+    if (x.negative) {
+        integer = -integer - 1;
+        fraction = ~fraction + 1;
+    }
+    return inexact(exp2_of(integer, fraction));
+}
 
 /// 10^x is rational only for integers x, and a fraction of powers of two only for those that are not
 /// negative. From 10^28 on it has more than 64 significant bits, as many as are looked at.
-struct evaluate_exp10 {
-    MP_HOST_DEVICE constexpr exact_value operator()(const exact_value& argument) const {
-        const exact_value x = without_trailing_zeros(argument);
-        const approximation y = approximate(x);
-        if (y.top() < -12) {
-            constexpr approximation ln10{false, -62, 0x935d8dddaaa8ac16};
-            return inexact(approximate_one() + expm1_of(y * ln10));
-        }
-        if (!x.negative && x.exponent >= 0 && y.top() < 5 && (x.significand << x.exponent) < 28) {
-            const auto power = static_cast<int>(x.significand << x.exponent);
-            std::uint64_t five = 1;
-            for (int i = 0; i < power; ++i) five *= 5;
-            return {false, power, five};
-        }
-        return inexact(exp2_of(y, log2_of_ten()));
+MP_HOST_DEVICE constexpr exact_value exp10_of_value(const exact_value& argument) {
+    const exact_value x = without_trailing_zeros(argument);
+    const approximation y = approximate(x);
+    if (y.top() < -12) {
+        constexpr approximation ln10{false, -62, 0x935d8dddaaa8ac16};
+        return inexact(approximate_one() + expm1_of(y * ln10));
     }
-};
-
-template <class Format, context Context = const projection&>
-MP_HOST_DEVICE constexpr storage_of<Format> expm1_bits(storage_of<Format> a, Context&& context) {
-    a = operand<Format>(a, context);
-    switch (categorize<Format>(a)) {
-        case category::zero:
-            return a;
-        case category::infinite:
-            return is_negative<Format>(a) ? round_exact<Format>(true, 1, 0, context)
-                                          : pack_infinity<Format>(false, context);
-        case category::nan:
-            return convert_nan<Format, Format>(a, context);
-        case category::finite:
-            break;
+    if (!x.negative && x.exponent >= 0 && y.top() < 5 && (x.significand << x.exponent) < 28) {
+        const auto power = static_cast<int>(x.significand << x.exponent);
+        std::uint64_t five = 1;
+        for (int i = 0; i < power; ++i) five *= 5;
+        return {false, power, five};
     }
-    return round_inexact<Format>(expm1_of(approximate(unpack<Format>(a))), context);
+    return inexact(exp2_of(y, log2_of_ten()));
 }
+
+using evaluate_exp2 = math_function<exp2_of_value, special::one, special::zero, special::infinity>;
+using evaluate_exp10 = math_function<exp10_of_value, special::one, special::zero, special::infinity>;
 
 }}  // namespace mp::detail
 
@@ -185,30 +141,21 @@ namespace mp { inline namespace MP_ISA_NAMESPACE {
 template <class Format, detail::context Context = const projection&>
 [[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> exp(basic_float<Format> x,
                                                                Context&& context = projection{}) noexcept {
-    return basic_float<Format>::from_bits(detail::nearest_through_double<Format, detail::fast_exp>(
-        context,
-        [](auto a, auto&& c) { return detail::exponential_bits<Format>(a, detail::evaluate_exp{}, c); },
-        x.bits()));
+    return detail::function_of<detail::evaluate_exp, detail::fast_exp>(x, context);
 }
 
 /// 2^x. Correctly rounded in every mode for formats of up to 16 bits (all arguments checked, as for exp).
 template <class Format, detail::context Context = const projection&>
 [[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> exp2(basic_float<Format> x,
                                                                 Context&& context = projection{}) noexcept {
-    return basic_float<Format>::from_bits(detail::nearest_through_double<Format, detail::fast_exp2>(
-        context,
-        [](auto a, auto&& c) { return detail::exponential_bits<Format>(a, detail::evaluate_exp2{}, c); },
-        x.bits()));
+    return detail::function_of<detail::evaluate_exp2, detail::fast_exp2>(x, context);
 }
 
 /// 10^x. Correctly rounded in every mode for formats of up to 16 bits (all arguments checked, as for exp).
 template <class Format, detail::context Context = const projection&>
 [[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> exp10(basic_float<Format> x,
                                                                  Context&& context = projection{}) noexcept {
-    return basic_float<Format>::from_bits(detail::nearest_through_double<Format, detail::fast_exp10>(
-        context,
-        [](auto a, auto&& c) { return detail::exponential_bits<Format>(a, detail::evaluate_exp10{}, c); },
-        x.bits()));
+    return detail::function_of<detail::evaluate_exp10, detail::fast_exp10>(x, context);
 }
 
 /// e^x - 1, without cancellation for small x. Correctly rounded in every mode for formats of up to 16 bits
@@ -216,8 +163,7 @@ template <class Format, detail::context Context = const projection&>
 template <class Format, detail::context Context = const projection&>
 [[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> expm1(basic_float<Format> x,
                                                                  Context&& context = projection{}) noexcept {
-    return basic_float<Format>::from_bits(detail::nearest_through_double<Format, detail::fast_expm1>(
-        context, [](auto a, auto&& c) { return detail::expm1_bits<Format>(a, c); }, x.bits()));
+    return detail::function_of<detail::evaluate_expm1, detail::fast_expm1>(x, context);
 }
 
 }}  // namespace mp

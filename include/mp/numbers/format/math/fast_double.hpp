@@ -21,7 +21,9 @@
 /// not. The C library, whose errors nobody bounds, is not called.
 #pragma once
 
+#include <mp/numbers/format/basic_float.hpp>
 #include <mp/numbers/format/hardware.hpp>
+#include <mp/numbers/format/math/evaluation.hpp>
 
 #include <cstdint>
 #include <type_traits>
@@ -227,6 +229,18 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr storage_of<Format> nearest_through_dou
     }
 #endif
     return exact(codes..., context);
+}
+
+/// A math_function of one number: by double arithmetic where there is `Fast` for it and this is possible.
+template <class Function, class Fast = void, class Format, class Context>
+MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr basic_float<Format> function_of(basic_float<Format> x,
+                                                                          Context&& context) {
+    if constexpr (std::is_void_v<Fast>) {
+        return basic_float<Format>::from_bits(function_bits<Format>(x.bits(), Function{}, context));
+    } else {
+        return basic_float<Format>::from_bits(nearest_through_double<Format, Fast>(
+            context, [](auto a, auto&& c) { return function_bits<Format>(a, Function{}, c); }, x.bits()));
+    }
 }
 
 /// A function of normal numbers that is evaluated by Derived::evaluate. That returns zero where it does not

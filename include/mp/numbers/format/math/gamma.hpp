@@ -79,43 +79,30 @@ MP_HOST_DEVICE constexpr bool is_integer(const exact_value& x) {
 /// Gamma of an integer is a factorial, which in 64 bits is exact up to 20!; of larger ones more bits than any
 /// format has precede the lowest. Other exact cases are not known, and none occur (it is not proven that
 /// there are none).
-template <class Format, context Context = const projection&>
-MP_HOST_DEVICE constexpr storage_of<Format> tgamma_bits(storage_of<Format> a, Context&& context) {
-    a = operand<Format>(a, context);
-    const category kind = categorize<Format>(a);
-    if (kind == category::nan) return convert_nan<Format, Format>(a, context);
-    const bool negative = is_negative<Format>(a);
-    if (kind == category::zero) return pole<Format>(negative, context);
-    if (kind == category::infinite) {
-        return negative ? invalid_operation<Format>(context) : pack_infinity<Format>(false, context);
-    }
-    const exact_value x = unpack<Format>(a);
+MP_HOST_DEVICE constexpr function_value tgamma_of_value(const exact_value& x) {
     if (is_integer(x)) {
-        if (negative) return invalid_operation<Format>(context);
+        if (x.negative) return special::invalid;
         const exact_value shortened = without_trailing_zeros(x);
         if (shortened.exponent <= 4 && (shortened.significand << shortened.exponent) <= 21) {
             const std::uint64_t n = shortened.significand << shortened.exponent;
             std::uint64_t factorial = 1;
             for (std::uint64_t i = 2; i < n; ++i) factorial *= i;
-            return round_exact<Format>(false, factorial, 0, context);
+            return exact_value{false, 0, factorial};
         }
     }
-    return round_inexact<Format>(gamma_of(x), context);
+    return gamma_of(x);
 }
+using evaluate_tgamma =
+    math_function<tgamma_of_value, special::signed_pole, special::invalid, special::infinity>;
 
-template <class Format, context Context = const projection&>
-MP_HOST_DEVICE constexpr storage_of<Format> lgamma_bits(storage_of<Format> a, Context&& context) {
-    a = operand<Format>(a, context);
-    const category kind = categorize<Format>(a);
-    if (kind == category::nan) return convert_nan<Format, Format>(a, context);
-    if (kind == category::zero) return pole<Format>(false, context);
-    if (kind == category::infinite) return pack_infinity<Format>(false, context);
-    const exact_value x = without_trailing_zeros(unpack<Format>(a));
-    if (x.negative && x.exponent >= 0) return pole<Format>(false, context);
+MP_HOST_DEVICE constexpr function_value lgamma_of_value(const exact_value& argument) {
+    const exact_value x = without_trailing_zeros(argument);
+    if (x.negative && x.exponent >= 0) return special::pole;
     const bool one_or_two = x.significand == 1 && (x.exponent == 0 || x.exponent == 1);
-    if (one_or_two) return pack_zero<Format>(false, context);
-    return round_inexact<Format>(log_gamma_of(x), context);
+    if (one_or_two) return special::zero;
+    return log_gamma_of(x);
 }
+using evaluate_lgamma = math_function<lgamma_of_value, special::pole, special::infinity, special::infinity>;
 
 }}  // namespace mp::detail
 
@@ -127,7 +114,7 @@ namespace mp { inline namespace MP_ISA_NAMESPACE {
 template <class Format, detail::context Context = const projection&>
 [[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> tgamma(basic_float<Format> x,
                                                                   Context&& context = projection{}) noexcept {
-    return basic_float<Format>::from_bits(detail::tgamma_bits<Format>(x.bits(), context));
+    return detail::function_of<detail::evaluate_tgamma>(x, context);
 }
 
 /// The logarithm of the magnitude of the gamma function; infinite at zero and negative integers. Correctly
@@ -137,7 +124,7 @@ template <class Format, detail::context Context = const projection&>
 template <class Format, detail::context Context = const projection&>
 [[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> lgamma(basic_float<Format> x,
                                                                   Context&& context = projection{}) noexcept {
-    return basic_float<Format>::from_bits(detail::lgamma_bits<Format>(x.bits(), context));
+    return detail::function_of<detail::evaluate_lgamma>(x, context);
 }
 
 }}  // namespace mp

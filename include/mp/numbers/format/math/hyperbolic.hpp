@@ -73,99 +73,29 @@ MP_HOST_DEVICE constexpr approximation atanh_of(const approximation& x) {
 
 // Exponentials and logarithms of algebraic numbers are transcendental except for the zeros, and so are these.
 
-template <class Format, context Context = const projection&>
-MP_HOST_DEVICE constexpr storage_of<Format> sinh_bits(storage_of<Format> a, Context&& context) {
-    a = operand<Format>(a, context);
-    switch (categorize<Format>(a)) {
-        case category::zero:
-            return a;
-        case category::infinite:
-            return pack_infinity<Format>(is_negative<Format>(a), context);
-        case category::nan:
-            return convert_nan<Format, Format>(a, context);
-        case category::finite:
-            break;
-    }
-    return round_inexact<Format>(sinh_of(approximate(unpack<Format>(a))), context);
-}
+using evaluate_sinh =
+    math_function<sinh_of, special::signed_zero, special::signed_infinity, special::signed_infinity>;
+using evaluate_cosh = math_function<cosh_of, special::one, special::infinity, special::infinity>;
+using evaluate_tanh = math_function<tanh_of, special::signed_zero, special::signed_one, special::signed_one>;
+using evaluate_asinh =
+    math_function<asinh_of, special::signed_zero, special::signed_infinity, special::signed_infinity>;
 
-template <class Format, context Context = const projection&>
-MP_HOST_DEVICE constexpr storage_of<Format> cosh_bits(storage_of<Format> a, Context&& context) {
-    a = operand<Format>(a, context);
-    switch (categorize<Format>(a)) {
-        case category::zero:
-            return round_exact<Format>(false, 1, 0, context);
-        case category::infinite:
-            return pack_infinity<Format>(false, context);
-        case category::nan:
-            return convert_nan<Format, Format>(a, context);
-        case category::finite:
-            break;
-    }
-    return round_inexact<Format>(cosh_of(approximate(unpack<Format>(a))), context);
+MP_HOST_DEVICE constexpr function_value acosh_of_value(const exact_value& argument) {
+    const approximation x = approximate(argument);
+    if (x.negative || x.top() < 0) return special::invalid;
+    if (is_one(x)) return special::zero;
+    return acosh_of(x);
 }
+using evaluate_acosh = math_function<acosh_of_value, special::invalid, special::invalid, special::infinity>;
 
-template <class Format, context Context = const projection&>
-MP_HOST_DEVICE constexpr storage_of<Format> tanh_bits(storage_of<Format> a, Context&& context) {
-    a = operand<Format>(a, context);
-    switch (categorize<Format>(a)) {
-        case category::zero:
-            return a;
-        case category::infinite:
-            return round_exact<Format>(is_negative<Format>(a), 1, 0, context);
-        case category::nan:
-            return convert_nan<Format, Format>(a, context);
-        case category::finite:
-            break;
-    }
-    return round_inexact<Format>(tanh_of(approximate(unpack<Format>(a))), context);
+MP_HOST_DEVICE constexpr function_value atanh_of_value(const exact_value& argument) {
+    const approximation x = approximate(argument);
+    if (is_one(x)) return {special::signed_pole, x.negative};
+    if (x.top() >= 0) return special::invalid;
+    return atanh_of(x);
 }
-
-template <class Format, context Context = const projection&>
-MP_HOST_DEVICE constexpr storage_of<Format> asinh_bits(storage_of<Format> a, Context&& context) {
-    a = operand<Format>(a, context);
-    switch (categorize<Format>(a)) {
-        case category::zero:
-            return a;
-        case category::infinite:
-            return pack_infinity<Format>(is_negative<Format>(a), context);
-        case category::nan:
-            return convert_nan<Format, Format>(a, context);
-        case category::finite:
-            break;
-    }
-    return round_inexact<Format>(asinh_of(approximate(unpack<Format>(a))), context);
-}
-
-template <class Format, context Context = const projection&>
-MP_HOST_DEVICE constexpr storage_of<Format> acosh_bits(storage_of<Format> a, Context&& context) {
-    a = operand<Format>(a, context);
-    const category kind = categorize<Format>(a);
-    if (kind == category::nan) return convert_nan<Format, Format>(a, context);
-    if (kind == category::zero || is_negative<Format>(a)) return invalid_operation<Format>(context);
-    if (kind == category::infinite) return pack_infinity<Format>(false, context);
-    const approximation x = approximate(unpack<Format>(a));
-    if (x.top() < 0) return invalid_operation<Format>(context);
-    if (x.top() == 0 && x.significand == approximate_one().significand)
-        return pack_zero<Format>(false, context);
-    return round_inexact<Format>(acosh_of(x), context);
-}
-
-template <class Format, context Context = const projection&>
-MP_HOST_DEVICE constexpr storage_of<Format> atanh_bits(storage_of<Format> a, Context&& context) {
-    a = operand<Format>(a, context);
-    const category kind = categorize<Format>(a);
-    if (kind == category::nan) return convert_nan<Format, Format>(a, context);
-    if (kind == category::zero) return a;
-    if (kind == category::infinite) return invalid_operation<Format>(context);
-    const approximation x = approximate(unpack<Format>(a));
-    if (x.top() >= 0) {
-        return x.top() == 0 && x.significand == approximate_one().significand
-                   ? pole<Format>(x.negative, context)
-                   : invalid_operation<Format>(context);
-    }
-    return round_inexact<Format>(atanh_of(x), context);
-}
+using evaluate_atanh =
+    math_function<atanh_of_value, special::signed_zero, special::invalid, special::invalid>;
 
 }}  // namespace mp::detail
 
@@ -177,8 +107,7 @@ namespace mp { inline namespace MP_ISA_NAMESPACE {
 template <class Format, detail::context Context = const projection&>
 [[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> sinh(basic_float<Format> x,
                                                                 Context&& context = projection{}) noexcept {
-    return basic_float<Format>::from_bits(detail::nearest_through_double<Format, detail::fast_sinh>(
-        context, [](auto a, auto&& c) { return detail::sinh_bits<Format>(a, c); }, x.bits()));
+    return detail::function_of<detail::evaluate_sinh, detail::fast_sinh>(x, context);
 }
 
 /// The hyperbolic cosine. Correctly rounded in every mode for formats of up to 16 bits (all arguments
@@ -186,8 +115,7 @@ template <class Format, detail::context Context = const projection&>
 template <class Format, detail::context Context = const projection&>
 [[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> cosh(basic_float<Format> x,
                                                                 Context&& context = projection{}) noexcept {
-    return basic_float<Format>::from_bits(detail::nearest_through_double<Format, detail::fast_cosh>(
-        context, [](auto a, auto&& c) { return detail::cosh_bits<Format>(a, c); }, x.bits()));
+    return detail::function_of<detail::evaluate_cosh, detail::fast_cosh>(x, context);
 }
 
 /// The hyperbolic tangent. Correctly rounded in every mode for formats of up to 16 bits (all arguments
@@ -195,8 +123,7 @@ template <class Format, detail::context Context = const projection&>
 template <class Format, detail::context Context = const projection&>
 [[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> tanh(basic_float<Format> x,
                                                                 Context&& context = projection{}) noexcept {
-    return basic_float<Format>::from_bits(detail::nearest_through_double<Format, detail::fast_tanh>(
-        context, [](auto a, auto&& c) { return detail::tanh_bits<Format>(a, c); }, x.bits()));
+    return detail::function_of<detail::evaluate_tanh, detail::fast_tanh>(x, context);
 }
 
 /// The inverse hyperbolic sine. Correctly rounded in every mode for formats of up to 16 bits (all arguments
@@ -204,8 +131,7 @@ template <class Format, detail::context Context = const projection&>
 template <class Format, detail::context Context = const projection&>
 [[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> asinh(basic_float<Format> x,
                                                                  Context&& context = projection{}) noexcept {
-    return basic_float<Format>::from_bits(detail::nearest_through_double<Format, detail::fast_asinh>(
-        context, [](auto a, auto&& c) { return detail::asinh_bits<Format>(a, c); }, x.bits()));
+    return detail::function_of<detail::evaluate_asinh, detail::fast_asinh>(x, context);
 }
 
 /// The inverse hyperbolic cosine; NaN below 1. Correctly rounded in every mode for formats of up to 16 bits
@@ -213,8 +139,7 @@ template <class Format, detail::context Context = const projection&>
 template <class Format, detail::context Context = const projection&>
 [[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> acosh(basic_float<Format> x,
                                                                  Context&& context = projection{}) noexcept {
-    return basic_float<Format>::from_bits(detail::nearest_through_double<Format, detail::fast_acosh>(
-        context, [](auto a, auto&& c) { return detail::acosh_bits<Format>(a, c); }, x.bits()));
+    return detail::function_of<detail::evaluate_acosh, detail::fast_acosh>(x, context);
 }
 
 /// The inverse hyperbolic tangent; infinite at 1 and -1, NaN beyond. Correctly rounded in every mode for
@@ -222,8 +147,7 @@ template <class Format, detail::context Context = const projection&>
 template <class Format, detail::context Context = const projection&>
 [[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> atanh(basic_float<Format> x,
                                                                  Context&& context = projection{}) noexcept {
-    return basic_float<Format>::from_bits(detail::nearest_through_double<Format, detail::fast_atanh>(
-        context, [](auto a, auto&& c) { return detail::atanh_bits<Format>(a, c); }, x.bits()));
+    return detail::function_of<detail::evaluate_atanh, detail::fast_atanh>(x, context);
 }
 
 }}  // namespace mp

@@ -6,14 +6,9 @@
 /// between the two, whose tangent is at most 1/8 in magnitude.
 #pragma once
 
-#include <mp/numbers/format/basic_float.hpp>
-#include <mp/numbers/format/math/evaluation.hpp>
+#include <mp/numbers/format/math/fast_double.hpp>
 
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
-
-MP_HOST_DEVICE constexpr approximation approximate_half_pi() {
-    return {false, -63, 0xc90fdaa22168c234};
-}
 
 /// atan(t) for |t| <= 1/8 by a polynomial in z = t^2, through the Chebyshev nodes of [0, 1/63]; its error is
 /// below 2^-64.
@@ -79,60 +74,31 @@ MP_HOST_DEVICE constexpr approximation other_leg(const approximation& x) {
 // Sines and cosines of algebraic numbers other than zero are transcendental, and so are inverse sines and so
 // on except for the zeros.
 
-template <class Format, context Context = const projection&>
-MP_HOST_DEVICE constexpr storage_of<Format> asin_bits(storage_of<Format> a, Context&& context) {
-    a = operand<Format>(a, context);
-    const category kind = categorize<Format>(a);
-    if (kind == category::nan) return convert_nan<Format, Format>(a, context);
-    if (kind == category::zero) return a;
-    if (kind == category::infinite) return invalid_operation<Format>(context);
-    const approximation x = approximate(unpack<Format>(a));
-    if (x.top() >= 0) {
-        if (x.top() > 0 || x.significand != approximate_one().significand)
-            return invalid_operation<Format>(context);
-        return round_inexact<Format>(x.negative ? -approximate_half_pi() : approximate_half_pi(), context);
-    }
-    if (x.top() < -16) return round_inexact<Format>(add_cube_sixth(x, false), context);
-    approximation angle = first_quadrant_angle(x.magnitude(), other_leg(x));
-    angle.negative = x.negative;
-    return round_inexact<Format>(angle, context);
+MP_HOST_DEVICE constexpr function_value asin_of(const approximation& x) {
+    if (is_one(x)) return with_sign(approximate_half_pi(), x.negative);
+    if (x.top() >= 0) return special::invalid;
+    if (x.top() < -16) return add_cube_sixth(x, false);
+    return with_sign(first_quadrant_angle(x.magnitude(), other_leg(x)), x.negative);
 }
+using evaluate_asin = math_function<asin_of, special::signed_zero, special::invalid, special::invalid>;
 
-template <class Format, context Context = const projection&>
-MP_HOST_DEVICE constexpr storage_of<Format> acos_bits(storage_of<Format> a, Context&& context) {
-    a = operand<Format>(a, context);
-    const category kind = categorize<Format>(a);
-    if (kind == category::nan) return convert_nan<Format, Format>(a, context);
-    if (kind == category::zero) return round_inexact<Format>(approximate_half_pi(), context);
-    if (kind == category::infinite) return invalid_operation<Format>(context);
-    const approximation x = approximate(unpack<Format>(a));
-    if (x.top() >= 0) {
-        if (x.top() > 0 || x.significand != approximate_one().significand)
-            return invalid_operation<Format>(context);
-        return x.negative ? round_inexact<Format>(approximate_pi(), context)
-                          : pack_zero<Format>(false, context);
-    }
+MP_HOST_DEVICE constexpr function_value acos_of(const approximation& x) {
+    if (x.significand == 0) return approximate_half_pi();
+    if (is_one(x)) return x.negative ? function_value(approximate_pi()) : special::zero;
+    if (x.top() >= 0) return special::invalid;
     // The smaller of the two angles of the triangle, so that nothing cancels; for small x it is x itself.
     const approximation magnitude = x.magnitude();
     const approximation angle = x.top() < -16 ? approximate_half_pi() - add_cube_sixth(magnitude, false)
                                               : first_quadrant_angle(other_leg(x), magnitude);
-    return round_inexact<Format>(x.negative ? approximate_pi() - angle : angle, context);
+    return x.negative ? approximate_pi() - angle : angle;
 }
+using evaluate_acos = math_function<acos_of, special::number, special::invalid, special::invalid>;
 
-template <class Format, context Context = const projection&>
-MP_HOST_DEVICE constexpr storage_of<Format> atan_bits(storage_of<Format> a, Context&& context) {
-    a = operand<Format>(a, context);
-    const category kind = categorize<Format>(a);
-    if (kind == category::nan) return convert_nan<Format, Format>(a, context);
-    if (kind == category::zero) return a;
-    const bool negative = is_negative<Format>(a);
-    approximation angle = approximate_half_pi();
-    if (kind == category::finite) {
-        angle = first_quadrant_angle(approximate(unpack<Format>(a)).magnitude(), approximate_one());
-    }
-    angle.negative = negative;
-    return round_inexact<Format>(angle, context);
+MP_HOST_DEVICE constexpr approximation atan_of(const approximation& x) {
+    return with_sign(first_quadrant_angle(x.magnitude(), approximate_one()), x.negative);
 }
+using evaluate_atan =
+    math_function<atan_of, special::signed_zero, special::signed_half_pi, special::signed_half_pi>;
 
 /// Whether (x, y) has no angle by P3109, as zero and two infinities do not.
 template <class Format>
@@ -183,7 +149,7 @@ namespace mp { inline namespace MP_ISA_NAMESPACE {
 template <class Format, detail::context Context = const projection&>
 [[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> asin(basic_float<Format> x,
                                                                 Context&& context = projection{}) noexcept {
-    return basic_float<Format>::from_bits(detail::asin_bits<Format>(x.bits(), context));
+    return detail::function_of<detail::evaluate_asin>(x, context);
 }
 
 /// The angle in [0, pi] whose cosine is x; NaN beyond [-1, 1]. Correctly rounded in every mode for formats of
@@ -191,7 +157,7 @@ template <class Format, detail::context Context = const projection&>
 template <class Format, detail::context Context = const projection&>
 [[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> acos(basic_float<Format> x,
                                                                 Context&& context = projection{}) noexcept {
-    return basic_float<Format>::from_bits(detail::acos_bits<Format>(x.bits(), context));
+    return detail::function_of<detail::evaluate_acos>(x, context);
 }
 
 /// The angle in [-pi/2, pi/2] whose tangent is x. Correctly rounded in every mode for formats of up to 16
@@ -199,7 +165,7 @@ template <class Format, detail::context Context = const projection&>
 template <class Format, detail::context Context = const projection&>
 [[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> atan(basic_float<Format> x,
                                                                 Context&& context = projection{}) noexcept {
-    return basic_float<Format>::from_bits(detail::atan_bits<Format>(x.bits(), context));
+    return detail::function_of<detail::evaluate_atan>(x, context);
 }
 
 /// The angle in [-pi, pi] of the point (x, y), with the zeros and infinities of C's atan2: the sign of a zero

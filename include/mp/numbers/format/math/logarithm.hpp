@@ -64,77 +64,67 @@ MP_HOST_DEVICE constexpr approximation log1p_of(const approximation& x) {
     return log_of(x + approximate_one());
 }
 
-/// What the logarithms have in common: values at zero, infinity and below zero, and NaN. All are zero at one.
-template <class Format, class Evaluate, context Context = const projection&>
-MP_HOST_DEVICE constexpr storage_of<Format> logarithm_bits(storage_of<Format> a, Evaluate evaluate,
-                                                           Context&& context) {
-    a = operand<Format>(a, context);
-    const category kind = categorize<Format>(a);
-    if (kind == category::nan) return convert_nan<Format, Format>(a, context);
-    if (kind == category::zero) return pole<Format>(true, context);
-    if (is_negative<Format>(a)) return invalid_operation<Format>(context);
-    if (kind == category::infinite) return pack_infinity<Format>(false, context);
-    const exact_value result = evaluate(unpack<Format>(a));
-    if (result.significand == 0) return pack_zero<Format>(false, context);
-    return round_and_pack<Format>(result, context);
+/// A logarithm, which is zero at one: Evaluate of positive values.
+template <auto Evaluate>
+MP_HOST_DEVICE constexpr function_value logarithm_of(const exact_value& x) {
+    if (x.negative) return special::invalid;
+    const exact_value result = Evaluate(x);
+    if (result.significand == 0) return special::zero;
+    return result;
 }
+template <auto Evaluate>
+using logarithm =
+    math_function<logarithm_of<Evaluate>, special::minus_pole, special::invalid, special::infinity>;
+
+/// A logarithm of 1 + x: Evaluate of values above -1.
+template <auto Evaluate>
+MP_HOST_DEVICE constexpr function_value logarithm_of_one_plus(const exact_value& x) {
+    const approximation y = approximate(x);
+    if (x.negative && y.top() >= 0) return is_one(y) ? special::minus_pole : special::invalid;
+    return Evaluate(x);
+}
+template <auto Evaluate>
+using logarithm_one_plus =
+    math_function<logarithm_of_one_plus<Evaluate>, special::signed_zero, special::invalid, special::infinity>;
 
 /// The logarithm of an algebraic number other than 1 is transcendental.
-struct evaluate_log {
-    MP_HOST_DEVICE constexpr exact_value operator()(const exact_value& x) const {
-        const approximation y = log_of(approximate(x));
-        return {y.negative, y.exponent, y.significand, true};
-    }
-};
+MP_HOST_DEVICE constexpr exact_value log_of_value(const exact_value& x) {
+    return inexact(log_of(approximate(x)));
+}
 
 /// log2(x) is an integer for powers of two; that of any other fraction of integers is irrational.
-struct evaluate_log2 {
-    MP_HOST_DEVICE constexpr exact_value operator()(const exact_value& x) const {
-        const approximation y = approximate(x);
-        const approximation result = log2_of(y);
-        const bool power_of_two = y.significand == approximate_one().significand;
-        return {result.negative, result.exponent, result.significand, !power_of_two};
-    }
-};
+MP_HOST_DEVICE constexpr exact_value log2_of_value(const exact_value& x) {
+    const approximation y = approximate(x);
+    const approximation result = log2_of(y);
+    const bool power_of_two = y.significand == approximate_one().significand;
+    return {result.negative, result.exponent, result.significand, !power_of_two};
+}
 
 /// log10(x) is an integer for powers of ten, and irrational otherwise. With at most 32 bits of precision
 /// 10^13 is the last power of ten that is a number, since 5^14 has 33 bits.
-struct evaluate_log10 {
-    MP_HOST_DEVICE constexpr exact_value operator()(const exact_value& argument) const {
-        const exact_value x = without_trailing_zeros(argument);
-        if (x.exponent >= 0 && x.exponent <= 13) {
-            std::uint64_t five = 1;
-            for (int i = 0; i < x.exponent; ++i) five *= 5;
-            if (five == x.significand) {
-                return {false, 0, static_cast<std::uint64_t>(x.exponent), false};
-            }
+MP_HOST_DEVICE constexpr exact_value log10_of_value(const exact_value& argument) {
+    const exact_value x = without_trailing_zeros(argument);
+    if (x.exponent >= 0 && x.exponent <= 13) {
+        std::uint64_t five = 1;
+        for (int i = 0; i < x.exponent; ++i) five *= 5;
+        if (five == x.significand) {
+            return {false, 0, static_cast<std::uint64_t>(x.exponent), false};
         }
-        constexpr approximation log10_2{false, -65, 0x9a209a84fbcff798};
-        constexpr approximation log10_e{false, -65, 0xde5bd8a937287195};
-        const split_logarithm split = split_log(approximate(x));
-        const approximation y = approximate(split.integer) * log10_2 + split.rest * log10_e;
-        return {y.negative, y.exponent, y.significand, true};
     }
-};
-
-template <class Format, context Context = const projection&>
-MP_HOST_DEVICE constexpr storage_of<Format> log1p_bits(storage_of<Format> a, Context&& context) {
-    a = operand<Format>(a, context);
-    const category kind = categorize<Format>(a);
-    if (kind == category::nan) return convert_nan<Format, Format>(a, context);
-    if (kind == category::zero) return a;
-    const bool negative = is_negative<Format>(a);
-    if (kind == category::infinite) {
-        return negative ? invalid_operation<Format>(context) : pack_infinity<Format>(false, context);
-    }
-    const approximation x = approximate(unpack<Format>(a));
-    if (negative && x.top() >= 0) {
-        return x.top() == 0 && x.significand == approximate_one().significand
-                   ? pole<Format>(true, context)
-                   : invalid_operation<Format>(context);
-    }
-    return round_inexact<Format>(log1p_of(x), context);
+    constexpr approximation log10_2{false, -65, 0x9a209a84fbcff798};
+    constexpr approximation log10_e{false, -65, 0xde5bd8a937287195};
+    const split_logarithm split = split_log(approximate(x));
+    return inexact(approximate(split.integer) * log10_2 + split.rest * log10_e);
 }
+
+MP_HOST_DEVICE constexpr exact_value log1p_of_value(const exact_value& x) {
+    return inexact(log1p_of(approximate(x)));
+}
+
+using evaluate_log = logarithm<log_of_value>;
+using evaluate_log2 = logarithm<log2_of_value>;
+using evaluate_log10 = logarithm<log10_of_value>;
+using evaluate_log1p = logarithm_one_plus<log1p_of_value>;
 
 }}  // namespace mp::detail
 
@@ -146,10 +136,7 @@ namespace mp { inline namespace MP_ISA_NAMESPACE {
 template <class Format, detail::context Context = const projection&>
 [[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> log(basic_float<Format> x,
                                                                Context&& context = projection{}) noexcept {
-    return basic_float<Format>::from_bits(detail::nearest_through_double<Format, detail::fast_natural_log>(
-        context,
-        [](auto a, auto&& c) { return detail::logarithm_bits<Format>(a, detail::evaluate_log{}, c); },
-        x.bits()));
+    return detail::function_of<detail::evaluate_log, detail::fast_natural_log>(x, context);
 }
 
 /// The logarithm in base two. Correctly rounded in every mode for formats of up to 16 bits (all arguments
@@ -157,10 +144,7 @@ template <class Format, detail::context Context = const projection&>
 template <class Format, detail::context Context = const projection&>
 [[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> log2(basic_float<Format> x,
                                                                 Context&& context = projection{}) noexcept {
-    return basic_float<Format>::from_bits(detail::nearest_through_double<Format, detail::fast_binary_log>(
-        context,
-        [](auto a, auto&& c) { return detail::logarithm_bits<Format>(a, detail::evaluate_log2{}, c); },
-        x.bits()));
+    return detail::function_of<detail::evaluate_log2, detail::fast_binary_log>(x, context);
 }
 
 /// The logarithm in base ten. Correctly rounded in every mode for formats of up to 16 bits (all arguments
@@ -168,10 +152,7 @@ template <class Format, detail::context Context = const projection&>
 template <class Format, detail::context Context = const projection&>
 [[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> log10(basic_float<Format> x,
                                                                  Context&& context = projection{}) noexcept {
-    return basic_float<Format>::from_bits(detail::nearest_through_double<Format, detail::fast_decimal_log>(
-        context,
-        [](auto a, auto&& c) { return detail::logarithm_bits<Format>(a, detail::evaluate_log10{}, c); },
-        x.bits()));
+    return detail::function_of<detail::evaluate_log10, detail::fast_decimal_log>(x, context);
 }
 
 /// log(1 + x), without cancellation for small x; minus infinity for -1. Correctly rounded in every mode for
@@ -179,8 +160,7 @@ template <class Format, detail::context Context = const projection&>
 template <class Format, detail::context Context = const projection&>
 [[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> log1p(basic_float<Format> x,
                                                                  Context&& context = projection{}) noexcept {
-    return basic_float<Format>::from_bits(detail::nearest_through_double<Format, detail::fast_log_1p>(
-        context, [](auto a, auto&& c) { return detail::log1p_bits<Format>(a, c); }, x.bits()));
+    return detail::function_of<detail::evaluate_log1p, detail::fast_log_1p>(x, context);
 }
 
 }}  // namespace mp

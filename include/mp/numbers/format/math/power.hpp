@@ -148,43 +148,19 @@ MP_HOST_DEVICE constexpr exact_value cbrt_of(const exact_value& argument) {
     return {argument.negative, root.exponent + third, root.significand, true};
 }
 
-template <class Format, context Context = const projection&>
-MP_HOST_DEVICE constexpr storage_of<Format> cbrt_bits(storage_of<Format> a, Context&& context) {
-    a = operand<Format>(a, context);
-    switch (categorize<Format>(a)) {
-        case category::zero:
-            return a;
-        case category::infinite:
-            return pack_infinity<Format>(is_negative<Format>(a), context);
-        case category::nan:
-            return convert_nan<Format, Format>(a, context);
-        case category::finite:
-            break;
-    }
-    return round_and_pack<Format>(cbrt_of(unpack<Format>(a)), context);
-}
+using evaluate_cbrt =
+    math_function<cbrt_of, special::signed_zero, special::signed_infinity, special::signed_infinity>;
 
 /// 1 / sqrt(x) is rational, for x with a power of two below the line, only if x is an even power of two: an
 /// odd factor would be below the line of the result.
-MP_HOST_DEVICE constexpr exact_value rsqrt_of(const exact_value& argument) {
+MP_HOST_DEVICE constexpr function_value rsqrt_of(const exact_value& argument) {
+    if (argument.negative) return special::invalid;
     const exact_value x = without_trailing_zeros(argument);
-    if (x.significand == 1 && x.exponent % 2 == 0) return {false, -x.exponent / 2, 1};
-    return inexact(approximate_one() / square_root(approximate(x)));
+    if (x.significand == 1 && x.exponent % 2 == 0) return exact_value{false, -x.exponent / 2, 1};
+    return approximate_one() / square_root(approximate(x));
 }
 
-template <class Format, context Context = const projection&>
-MP_HOST_DEVICE constexpr storage_of<Format> rsqrt_bits(storage_of<Format> a, Context&& context) {
-    a = operand<Format>(a, context);
-    const category kind = categorize<Format>(a);
-    if (kind == category::nan) return convert_nan<Format, Format>(a, context);
-    if (kind == category::zero) {
-        return layout_of<Format>::follows_p3109 ? invalid_operation<Format>(context)
-                                                : pole<Format>(is_negative<Format>(a), context);
-    }
-    if (is_negative<Format>(a)) return invalid_operation<Format>(context);
-    if (kind == category::infinite) return pack_zero<Format>(false, context);
-    return round_and_pack<Format>(rsqrt_of(unpack<Format>(a)), context);
-}
+using evaluate_rsqrt = math_function<rsqrt_of, special::two_sided_pole, special::invalid, special::zero>;
 
 /// x^2 of a significand of up to 64 bits.
 MP_HOST_DEVICE constexpr exact_number<uint128> square_of(const exact_value& x) {
@@ -250,8 +226,7 @@ template <class Format, detail::context Context = const projection&>
 template <class Format, detail::context Context = const projection&>
 [[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> cbrt(basic_float<Format> x,
                                                                 Context&& context = projection{}) noexcept {
-    return basic_float<Format>::from_bits(detail::nearest_through_double<Format, detail::fast_cbrt>(
-        context, [](auto a, auto&& c) { return detail::cbrt_bits<Format>(a, c); }, x.bits()));
+    return detail::function_of<detail::evaluate_cbrt, detail::fast_cbrt>(x, context);
 }
 
 /// 1 / sqrt(x), rounded once; infinity with the sign of x for zeros. Correctly rounded in every mode for
@@ -259,8 +234,7 @@ template <class Format, detail::context Context = const projection&>
 template <class Format, detail::context Context = const projection&>
 [[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> rsqrt(basic_float<Format> x,
                                                                  Context&& context = projection{}) noexcept {
-    return basic_float<Format>::from_bits(detail::nearest_through_double<Format, detail::fast_rsqrt>(
-        context, [](auto a, auto&& c) { return detail::rsqrt_bits<Format>(a, c); }, x.bits()));
+    return detail::function_of<detail::evaluate_rsqrt, detail::fast_rsqrt>(x, context);
 }
 
 /// sqrt(x^2 + y^2) without overflow on the way; infinite if one operand is, even if the other is NaN.

@@ -65,76 +65,37 @@ MP_HOST_DEVICE constexpr exact_value one_plus_exactly(const exact_value& argumen
     return {false, x.exponent, x.negative ? unit - x.significand : unit + x.significand};
 }
 
-struct evaluate_log2p1 {
-    MP_HOST_DEVICE constexpr exact_value operator()(const exact_value& x) const {
-        const exact_value sum = one_plus_exactly(x);
-        if (sum.significand == 1) {
-            const bool negative = sum.exponent < 0;
-            return {negative, 0, static_cast<std::uint64_t>(negative ? -sum.exponent : sum.exponent)};
-        }
-        return inexact(log2p1_of(approximate(x)));
+MP_HOST_DEVICE constexpr exact_value log2p1_of_value(const exact_value& x) {
+    const exact_value sum = one_plus_exactly(x);
+    if (sum.significand == 1) {
+        const bool negative = sum.exponent < 0;
+        return {negative, 0, static_cast<std::uint64_t>(negative ? -sum.exponent : sum.exponent)};
     }
-};
+    return inexact(log2p1_of(approximate(x)));
+}
 
 /// 1 + x = 10^n is odd times a power of two, 5^n 2^n, of which n up to 13 has a difference from one that is a
 /// number.
-struct evaluate_log10p1 {
-    MP_HOST_DEVICE constexpr exact_value operator()(const exact_value& argument) const {
-        const exact_value sum = one_plus_exactly(argument);
-        if (sum.significand != 0 && sum.exponent > 0 && sum.exponent <= 13) {
-            std::uint64_t five = 1;
-            for (int i = 0; i < sum.exponent; ++i) five *= 5;
-            if (five == sum.significand) return {false, 0, static_cast<std::uint64_t>(sum.exponent)};
-        }
-        constexpr approximation log10_2{false, -65, 0x9a209a84fbcff798};
-        constexpr approximation log10_e{false, -65, 0xde5bd8a937287195};
-        const approximation x = approximate(argument);
-        if (x.top() < -2) return inexact(log1p_of(x) * log10_e);
-        const split_logarithm split = split_log(x + approximate_one());
-        return inexact(approximate(split.integer) * log10_2 + split.rest * log10_e);
+MP_HOST_DEVICE constexpr exact_value log10p1_of_value(const exact_value& argument) {
+    const exact_value sum = one_plus_exactly(argument);
+    if (sum.significand != 0 && sum.exponent > 0 && sum.exponent <= 13) {
+        std::uint64_t five = 1;
+        for (int i = 0; i < sum.exponent; ++i) five *= 5;
+        if (five == sum.significand) return {false, 0, static_cast<std::uint64_t>(sum.exponent)};
     }
-};
-
-/// What the powers less one have in common.
-template <class Format, class Evaluate, context Context = const projection&>
-MP_HOST_DEVICE constexpr storage_of<Format> power_minus_one_bits(storage_of<Format> a, Evaluate evaluate,
-                                                                 Context&& context) {
-    a = operand<Format>(a, context);
-    switch (categorize<Format>(a)) {
-        case category::zero:
-            return a;
-        case category::infinite:
-            return is_negative<Format>(a) ? round_exact<Format>(true, 1, 0, context)
-                                          : pack_infinity<Format>(false, context);
-        case category::nan:
-            return convert_nan<Format, Format>(a, context);
-        case category::finite:
-            break;
-    }
-    return round_and_pack<Format>(evaluate(unpack<Format>(a)), context);
+    constexpr approximation log10_2{false, -65, 0x9a209a84fbcff798};
+    constexpr approximation log10_e{false, -65, 0xde5bd8a937287195};
+    const approximation x = approximate(argument);
+    if (x.top() < -2) return inexact(log1p_of(x) * log10_e);
+    const split_logarithm split = split_log(x + approximate_one());
+    return inexact(approximate(split.integer) * log10_2 + split.rest * log10_e);
 }
 
-/// What the logarithms of 1 + x have in common.
-template <class Format, class Evaluate, context Context = const projection&>
-MP_HOST_DEVICE constexpr storage_of<Format> logarithm_of_one_plus_bits(storage_of<Format> a,
-                                                                       Evaluate evaluate, Context&& context) {
-    a = operand<Format>(a, context);
-    const category kind = categorize<Format>(a);
-    if (kind == category::nan) return convert_nan<Format, Format>(a, context);
-    if (kind == category::zero) return a;
-    const bool negative = is_negative<Format>(a);
-    if (kind == category::infinite) {
-        return negative ? invalid_operation<Format>(context) : pack_infinity<Format>(false, context);
-    }
-    const exact_value value = unpack<Format>(a);
-    const approximation x = approximate(value);
-    if (negative && x.top() >= 0) {
-        return x.top() == 0 && x.significand == approximate_one().significand
-                   ? pole<Format>(true, context)
-                   : invalid_operation<Format>(context);
-    }
-    return round_and_pack<Format>(evaluate(value), context);
-}
+using evaluate_exp2m1 = math_function<exp2m1_of, special::signed_zero, special::minus_one, special::infinity>;
+using evaluate_exp10m1 =
+    math_function<exp10m1_of, special::signed_zero, special::minus_one, special::infinity>;
+using evaluate_log2p1 = logarithm_one_plus<log2p1_of_value>;
+using evaluate_log10p1 = logarithm_one_plus<log10p1_of_value>;
 
 /// (1 + x)^n for x > -1, neither zero.
 MP_HOST_DEVICE constexpr exact_value compound_of(const exact_value& x, const exact_value& n) {
@@ -168,8 +129,7 @@ MP_HOST_DEVICE constexpr storage_of<Format> compound_bits(storage_of<Format> a, 
     if (kind == category::finite && negative) {
         const approximation x = approximate(unpack<Format>(a));
         if (x.top() >= 0) {
-            if (x.top() > 0 || x.significand != approximate_one().significand)
-                return invalid_operation<Format>(context);
+            if (!is_one(x)) return invalid_operation<Format>(context);
             if (n.kind == category::zero) return round_exact<Format>(false, 1, 0, context);
             return n.negative ? pole<Format>(false, context) : pack_zero<Format>(false, context);
         }
@@ -192,8 +152,7 @@ namespace mp { inline namespace MP_ISA_NAMESPACE {
 template <class Format, detail::context Context = const projection&>
 [[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> exp2m1(basic_float<Format> x,
                                                                   Context&& context = projection{}) noexcept {
-    return basic_float<Format>::from_bits(detail::power_minus_one_bits<Format>(
-        x.bits(), [](const auto& y) { return detail::exp2m1_of(y); }, context));
+    return detail::function_of<detail::evaluate_exp2m1>(x, context);
 }
 
 /// 10^x - 1. Correctly rounded in every mode for formats of up to 16 bits (all arguments checked, as for
@@ -201,8 +160,7 @@ template <class Format, detail::context Context = const projection&>
 template <class Format, detail::context Context = const projection&>
 [[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> exp10m1(
     basic_float<Format> x, Context&& context = projection{}) noexcept {
-    return basic_float<Format>::from_bits(detail::power_minus_one_bits<Format>(
-        x.bits(), [](const auto& y) { return detail::exp10m1_of(y); }, context));
+    return detail::function_of<detail::evaluate_exp10m1>(x, context);
 }
 
 /// The logarithm of 1 + x in base two; minus infinity for -1. Correctly rounded in every mode for formats of
@@ -210,8 +168,7 @@ template <class Format, detail::context Context = const projection&>
 template <class Format, detail::context Context = const projection&>
 [[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> log2p1(basic_float<Format> x,
                                                                   Context&& context = projection{}) noexcept {
-    return basic_float<Format>::from_bits(
-        detail::logarithm_of_one_plus_bits<Format>(x.bits(), detail::evaluate_log2p1{}, context));
+    return detail::function_of<detail::evaluate_log2p1>(x, context);
 }
 
 /// The logarithm of 1 + x in base ten. Correctly rounded in every mode for formats of up to 16 bits (all
@@ -219,8 +176,7 @@ template <class Format, detail::context Context = const projection&>
 template <class Format, detail::context Context = const projection&>
 [[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> log10p1(
     basic_float<Format> x, Context&& context = projection{}) noexcept {
-    return basic_float<Format>::from_bits(
-        detail::logarithm_of_one_plus_bits<Format>(x.bits(), detail::evaluate_log10p1{}, context));
+    return detail::function_of<detail::evaluate_log10p1>(x, context);
 }
 
 /// C23's name for log1p().

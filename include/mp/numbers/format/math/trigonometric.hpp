@@ -105,14 +105,6 @@ MP_HOST_DEVICE constexpr approximation small_tan(const approximation& r) {
     return r + r * r * r * third;
 }
 
-/// Angles below 1/2 are left as they are.
-template <class Format>
-MP_HOST_DEVICE constexpr reduced_angle reduce(const exact_value& x) {
-    const approximation y = approximate(x);
-    if (y.top() < -1) return {0, y};
-    return reduce_radians<(layout_of<Format>::max_exponent >= 2260)>(x);
-}
-
 // The sine, cosine and tangent of an algebraic number other than zero are transcendental. That of a fraction
 // of a turn is algebraic, and rational only for 0, 1/2 and 1 (I. Niven, "Irrational Numbers", 1956; tangent 0
 // and 1), so that among fractions with a power of two below the line those of whole quarter turns, and for
@@ -120,34 +112,23 @@ MP_HOST_DEVICE constexpr reduced_angle reduce(const exact_value& x) {
 
 enum class trigonometric : unsigned char { sine, cosine, tangent };
 
-template <class Format, context Context = const projection&>
-MP_HOST_DEVICE constexpr storage_of<Format> trigonometric_bits(storage_of<Format> a, trigonometric function,
-                                                               Context&& context) {
-    a = operand<Format>(a, context);
-    switch (categorize<Format>(a)) {
-        case category::zero:
-            return function == trigonometric::cosine ? round_exact<Format>(false, 1, 0, context) : a;
-        case category::infinite:
-            return invalid_operation<Format>(context);
-        case category::nan:
-            return convert_nan<Format, Format>(a, context);
-        case category::finite:
-            break;
-    }
-    const exact_value x = unpack<Format>(a);
-    const reduced_angle angle = reduce<Format>(x);
-    switch (function) {
-        case trigonometric::sine:
-            return round_inexact<Format>(sin_of(angle), context);
-        case trigonometric::cosine:
-            return round_inexact<Format>(sin_of(angle, 1), context);
-        case trigonometric::tangent:
-            break;
-    }
-    if (angle.quarters == 0 && angle.rest.top() < -16)
-        return round_inexact<Format>(small_tan(angle.rest), context);
-    return round_inexact<Format>(tan_of(angle), context);
+/// The sine, cosine or tangent of an angle in radians. Angles below 1/2 are left as they are; Long tells whether others
+/// may be 2^2260 or more, as P3109's closed extended reals may.
+template <trigonometric Function, bool Long>
+MP_HOST_DEVICE constexpr approximation trigonometric_of(const exact_value& x) {
+    const approximation y = approximate(x);
+    const reduced_angle angle = y.top() < -1 ? reduced_angle{0, y} : reduce_radians<Long>(x);
+    if (Function != trigonometric::tangent) return sin_of(angle, Function == trigonometric::cosine ? 1 : 0);
+    return angle.quarters == 0 && angle.rest.top() < -16 ? small_tan(angle.rest) : tan_of(angle);
 }
+template <trigonometric Function, bool Long = true>
+using evaluate_trigonometric =
+    math_function<trigonometric_of<Function, Long>,
+                  Function == trigonometric::cosine ? special::one : special::signed_zero, special::invalid,
+                  special::invalid>;
+/// Whether a format has angles that only the long 2/pi reduces.
+template <class Format>
+inline constexpr bool has_long_angles = layout_of<Format>::max_exponent >= 2260;
 
 /// Eighths of a turn modulo one turn, if x half turns are some; else -1.
 MP_HOST_DEVICE constexpr int whole_eighths(const exact_value& argument) {
@@ -157,49 +138,32 @@ MP_HOST_DEVICE constexpr int whole_eighths(const exact_value& argument) {
     return (x.negative ? -eighths : eighths) & 7;
 }
 
-template <class Format, context Context = const projection&>
-MP_HOST_DEVICE constexpr storage_of<Format> half_turns_bits(storage_of<Format> a, trigonometric function,
-                                                            Context&& context) {
-    a = operand<Format>(a, context);
-    switch (categorize<Format>(a)) {
-        case category::zero:
-            return function == trigonometric::cosine ? round_exact<Format>(false, 1, 0, context) : a;
-        case category::infinite:
-            return invalid_operation<Format>(context);
-        case category::nan:
-            return convert_nan<Format, Format>(a, context);
-        case category::finite:
-            break;
-    }
-    const exact_value x = unpack<Format>(a);
+/// The sine, cosine or tangent of an angle in half turns.
+template <trigonometric Function>
+MP_HOST_DEVICE constexpr function_value half_turns_of(const exact_value& x) {
     const int eighths = whole_eighths(x);
-    if (eighths >= 0 && function == trigonometric::tangent) {
+    if (eighths >= 0 && Function == trigonometric::tangent) {
         // For positive x there are +0, +infinity, -0, -infinity at 0, 1/2, 1, 3/2 (IEEE 754-2019, 9.2.1).
         const int of_magnitude = x.negative ? (8 - eighths) % 8 : eighths;
         const bool negative = (of_magnitude >= 4) != x.negative;
-        if (eighths % 4 == 0) return pack_zero<Format>(negative, context);
-        if (eighths % 4 == 2) {
-            return layout_of<Format>::follows_p3109 ? invalid_operation<Format>(context)
-                                                    : pole<Format>(negative, context);
-        }
-        return round_exact<Format>(eighths % 4 == 3, 1, 0, context);
+        if (eighths % 2 == 0)
+            return {eighths % 4 == 0 ? special::signed_zero : special::two_sided_pole, negative};
+        return eighths % 4 == 3 ? special::minus_one : special::one;
     }
     if (eighths >= 0 && eighths % 2 == 0) {
-        const int quarters = (eighths / 2 + (function == trigonometric::cosine ? 1 : 0)) % 4;
-        if (quarters % 2 != 0) return round_exact<Format>(quarters == 3, 1, 0, context);
-        return pack_zero<Format>(function == trigonometric::sine && x.negative, context);
+        const int quarters = (eighths / 2 + (Function == trigonometric::cosine ? 1 : 0)) % 4;
+        if (quarters % 2 != 0) return quarters == 3 ? special::minus_one : special::one;
+        return {special::signed_zero, Function == trigonometric::sine && x.negative};
     }
     const reduced_angle angle = reduce_half_turns(x);
-    switch (function) {
-        case trigonometric::sine:
-            return round_inexact<Format>(sin_of(angle), context);
-        case trigonometric::cosine:
-            return round_inexact<Format>(sin_of(angle, 1), context);
-        case trigonometric::tangent:
-            break;
-    }
-    return round_inexact<Format>(tan_of(angle), context);
+    if (Function == trigonometric::tangent) return tan_of(angle);
+    return sin_of(angle, Function == trigonometric::cosine ? 1 : 0);
 }
+template <trigonometric Function>
+using evaluate_half_turns =
+    math_function<half_turns_of<Function>,
+                  Function == trigonometric::cosine ? special::one : special::signed_zero, special::invalid,
+                  special::invalid>;
 
 }}  // namespace mp::detail
 
@@ -211,13 +175,9 @@ namespace mp { inline namespace MP_ISA_NAMESPACE {
 template <class Format, detail::context Context = const projection&>
 [[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> sin(basic_float<Format> x,
                                                                Context&& context = projection{}) noexcept {
-    return basic_float<Format>::from_bits(
-        detail::nearest_through_double<Format, detail::fast_sine<detail::fast_radians, 0>>(
-            context,
-            [](auto a, auto&& c) {
-                return detail::trigonometric_bits<Format>(a, detail::trigonometric::sine, c);
-            },
-            x.bits()));
+    return detail::function_of<
+        detail::evaluate_trigonometric<detail::trigonometric::sine, detail::has_long_angles<Format>>,
+        detail::fast_sine<detail::fast_radians, 0>>(x, context);
 }
 
 /// The cosine of an angle in radians. Correctly rounded in every mode for formats of up to 16 bits (all
@@ -225,13 +185,9 @@ template <class Format, detail::context Context = const projection&>
 template <class Format, detail::context Context = const projection&>
 [[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> cos(basic_float<Format> x,
                                                                Context&& context = projection{}) noexcept {
-    return basic_float<Format>::from_bits(
-        detail::nearest_through_double<Format, detail::fast_sine<detail::fast_radians, 1>>(
-            context,
-            [](auto a, auto&& c) {
-                return detail::trigonometric_bits<Format>(a, detail::trigonometric::cosine, c);
-            },
-            x.bits()));
+    return detail::function_of<
+        detail::evaluate_trigonometric<detail::trigonometric::cosine, detail::has_long_angles<Format>>,
+        detail::fast_sine<detail::fast_radians, 1>>(x, context);
 }
 
 /// The tangent of an angle in radians. Correctly rounded in every mode for formats of up to 16 bits (all
@@ -239,13 +195,9 @@ template <class Format, detail::context Context = const projection&>
 template <class Format, detail::context Context = const projection&>
 [[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> tan(basic_float<Format> x,
                                                                Context&& context = projection{}) noexcept {
-    return basic_float<Format>::from_bits(
-        detail::nearest_through_double<Format, detail::fast_tangent<detail::fast_radians>>(
-            context,
-            [](auto a, auto&& c) {
-                return detail::trigonometric_bits<Format>(a, detail::trigonometric::tangent, c);
-            },
-            x.bits()));
+    return detail::function_of<
+        detail::evaluate_trigonometric<detail::trigonometric::tangent, detail::has_long_angles<Format>>,
+        detail::fast_tangent<detail::fast_radians>>(x, context);
 }
 
 /// sin(pi x), exact for whole and half x; zeros have the sign of x. Correctly rounded in every mode for
@@ -253,13 +205,8 @@ template <class Format, detail::context Context = const projection&>
 template <class Format, detail::context Context = const projection&>
 [[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> sinpi(basic_float<Format> x,
                                                                  Context&& context = projection{}) noexcept {
-    return basic_float<Format>::from_bits(
-        detail::nearest_through_double<Format, detail::fast_sine<detail::fast_half_turns, 0>>(
-            context,
-            [](auto a, auto&& c) {
-                return detail::half_turns_bits<Format>(a, detail::trigonometric::sine, c);
-            },
-            x.bits()));
+    return detail::function_of<detail::evaluate_half_turns<detail::trigonometric::sine>,
+                               detail::fast_sine<detail::fast_half_turns, 0>>(x, context);
 }
 
 /// cos(pi x), exact for whole and half x; zeros are positive. Correctly rounded in every mode for formats of
@@ -267,13 +214,8 @@ template <class Format, detail::context Context = const projection&>
 template <class Format, detail::context Context = const projection&>
 [[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> cospi(basic_float<Format> x,
                                                                  Context&& context = projection{}) noexcept {
-    return basic_float<Format>::from_bits(
-        detail::nearest_through_double<Format, detail::fast_sine<detail::fast_half_turns, 1>>(
-            context,
-            [](auto a, auto&& c) {
-                return detail::half_turns_bits<Format>(a, detail::trigonometric::cosine, c);
-            },
-            x.bits()));
+    return detail::function_of<detail::evaluate_half_turns<detail::trigonometric::cosine>,
+                               detail::fast_sine<detail::fast_half_turns, 1>>(x, context);
 }
 
 /// tan(pi x), exact for multiples of 1/4. At 1/2, 3/2, ... it is infinity with alternating sign and raises
@@ -282,13 +224,8 @@ template <class Format, detail::context Context = const projection&>
 template <class Format, detail::context Context = const projection&>
 [[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> tanpi(basic_float<Format> x,
                                                                  Context&& context = projection{}) noexcept {
-    return basic_float<Format>::from_bits(
-        detail::nearest_through_double<Format, detail::fast_tangent<detail::fast_half_turns>>(
-            context,
-            [](auto a, auto&& c) {
-                return detail::half_turns_bits<Format>(a, detail::trigonometric::tangent, c);
-            },
-            x.bits()));
+    return detail::function_of<detail::evaluate_half_turns<detail::trigonometric::tangent>,
+                               detail::fast_tangent<detail::fast_half_turns>>(x, context);
 }
 
 /// sin(x) and cos(x) at once.

@@ -154,8 +154,7 @@ template <number Scale, number Element, number X, std::size_t Size>
     const projection& p = {}) noexcept {
     detail::extended_real largest = detail::real_nan();
     for (const X one : x) {
-        largest = detail::real_extremum<false, false, detail::extremum_rule::finite>(
-            largest, detail::real_magnitude(detail::decode(one)));
+        largest = detail::real_maximum_finite(largest, detail::real_magnitude(detail::decode(one)));
     }
     return convert_to_block<Element>(x, detail::project<Scale>(largest, scale_projection), p);
 }
@@ -232,43 +231,37 @@ template <number Result>
 inline constexpr detail::scaled_operation<Result, detail::real_softplus> scaled_softplus{};
 /// sin of the products of operands with their scale factors.
 template <number Result>
-inline constexpr detail::scaled_operation<Result, detail::real_trigonometric<detail::trigonometric::sine>>
-    scaled_sin{};
+inline constexpr detail::scaled_operation<Result, detail::real_sine> scaled_sin{};
 /// cos of the products of operands with their scale factors.
 template <number Result>
-inline constexpr detail::scaled_operation<Result, detail::real_trigonometric<detail::trigonometric::cosine>>
-    scaled_cos{};
+inline constexpr detail::scaled_operation<Result, detail::real_cosine> scaled_cos{};
 /// tan of the products of operands with their scale factors.
 template <number Result>
-inline constexpr detail::scaled_operation<Result, detail::real_trigonometric<detail::trigonometric::tangent>>
-    scaled_tan{};
+inline constexpr detail::scaled_operation<Result, detail::real_tangent> scaled_tan{};
 /// sin_pi of the products of operands with their scale factors.
 template <number Result>
-inline constexpr detail::scaled_operation<Result, detail::real_of_half_turns<detail::trigonometric::sine>>
-    scaled_sin_pi{};
+inline constexpr detail::scaled_operation<Result, detail::real_sine_pi> scaled_sin_pi{};
 /// cos_pi of the products of operands with their scale factors.
 template <number Result>
-inline constexpr detail::scaled_operation<Result, detail::real_of_half_turns<detail::trigonometric::cosine>>
-    scaled_cos_pi{};
+inline constexpr detail::scaled_operation<Result, detail::real_cosine_pi> scaled_cos_pi{};
 /// tan_pi of the products of operands with their scale factors.
 template <number Result>
-inline constexpr detail::scaled_operation<Result, detail::real_of_half_turns<detail::trigonometric::tangent>>
-    scaled_tan_pi{};
+inline constexpr detail::scaled_operation<Result, detail::real_tangent_pi> scaled_tan_pi{};
 /// arc_sin of the products of operands with their scale factors.
 template <number Result>
-inline constexpr detail::scaled_operation<Result, detail::real_arc_sine<false>> scaled_arc_sin{};
+inline constexpr detail::scaled_operation<Result, detail::real_arc_sine> scaled_arc_sin{};
 /// arc_cos of the products of operands with their scale factors.
 template <number Result>
-inline constexpr detail::scaled_operation<Result, detail::real_arc_cosine<false>> scaled_arc_cos{};
+inline constexpr detail::scaled_operation<Result, detail::real_arc_cosine> scaled_arc_cos{};
 /// arc_tan of the products of operands with their scale factors.
 template <number Result>
 inline constexpr detail::scaled_operation<Result, detail::real_arc_tangent<false>> scaled_arc_tan{};
 /// arc_sin_pi of the products of operands with their scale factors.
 template <number Result>
-inline constexpr detail::scaled_operation<Result, detail::real_arc_sine<true>> scaled_arc_sin_pi{};
+inline constexpr detail::scaled_operation<Result, detail::real_arc_sine_pi> scaled_arc_sin_pi{};
 /// arc_cos_pi of the products of operands with their scale factors.
 template <number Result>
-inline constexpr detail::scaled_operation<Result, detail::real_arc_cosine<true>> scaled_arc_cos_pi{};
+inline constexpr detail::scaled_operation<Result, detail::real_arc_cosine_pi> scaled_arc_cos_pi{};
 /// arc_tan_pi of the products of operands with their scale factors.
 template <number Result>
 inline constexpr detail::scaled_operation<Result, detail::real_arc_tangent<true>> scaled_arc_tan_pi{};
@@ -316,54 +309,36 @@ template <number Result>
 inline constexpr detail::scaled_operation<Result, detail::real_arc_tangent2<true>> scaled_arc_tan2_pi{};
 /// minimum of the products of operands with their scale factors.
 template <number Result>
-inline constexpr detail::scaled_operation<
-    Result, detail::real_extremum<true, false, detail::extremum_rule::propagate>>
-    scaled_minimum{};
+inline constexpr detail::scaled_operation<Result, detail::real_minimum> scaled_minimum{};
 /// maximum of the products of operands with their scale factors.
 template <number Result>
-inline constexpr detail::scaled_operation<
-    Result, detail::real_extremum<false, false, detail::extremum_rule::propagate>>
-    scaled_maximum{};
+inline constexpr detail::scaled_operation<Result, detail::real_maximum> scaled_maximum{};
 /// minimum_number of the products of operands with their scale factors.
 template <number Result>
-inline constexpr detail::scaled_operation<Result,
-                                          detail::real_extremum<true, false, detail::extremum_rule::number>>
-    scaled_minimum_number{};
+inline constexpr detail::scaled_operation<Result, detail::real_minimum_number> scaled_minimum_number{};
 /// maximum_number of the products of operands with their scale factors.
 template <number Result>
-inline constexpr detail::scaled_operation<Result,
-                                          detail::real_extremum<false, false, detail::extremum_rule::number>>
-    scaled_maximum_number{};
+inline constexpr detail::scaled_operation<Result, detail::real_maximum_number> scaled_maximum_number{};
 /// minimum_magnitude of the products of operands with their scale factors.
 template <number Result>
-inline constexpr detail::scaled_operation<Result,
-                                          detail::real_extremum<true, true, detail::extremum_rule::propagate>>
-    scaled_minimum_magnitude{};
+inline constexpr detail::scaled_operation<Result, detail::real_minimum_magnitude> scaled_minimum_magnitude{};
 /// maximum_magnitude of the products of operands with their scale factors.
 template <number Result>
-inline constexpr detail::scaled_operation<
-    Result, detail::real_extremum<false, true, detail::extremum_rule::propagate>>
-    scaled_maximum_magnitude{};
+inline constexpr detail::scaled_operation<Result, detail::real_maximum_magnitude> scaled_maximum_magnitude{};
 /// minimum_magnitude_number of the products of operands with their scale factors.
 template <number Result>
-inline constexpr detail::scaled_operation<Result,
-                                          detail::real_extremum<true, true, detail::extremum_rule::number>>
+inline constexpr detail::scaled_operation<Result, detail::real_minimum_magnitude_number>
     scaled_minimum_magnitude_number{};
 /// maximum_magnitude_number of the products of operands with their scale factors.
 template <number Result>
-inline constexpr detail::scaled_operation<Result,
-                                          detail::real_extremum<false, true, detail::extremum_rule::number>>
+inline constexpr detail::scaled_operation<Result, detail::real_maximum_magnitude_number>
     scaled_maximum_magnitude_number{};
 /// minimum_finite of the products of operands with their scale factors.
 template <number Result>
-inline constexpr detail::scaled_operation<Result,
-                                          detail::real_extremum<true, false, detail::extremum_rule::finite>>
-    scaled_minimum_finite{};
+inline constexpr detail::scaled_operation<Result, detail::real_minimum_finite> scaled_minimum_finite{};
 /// maximum_finite of the products of operands with their scale factors.
 template <number Result>
-inline constexpr detail::scaled_operation<Result,
-                                          detail::real_extremum<false, false, detail::extremum_rule::finite>>
-    scaled_maximum_finite{};
+inline constexpr detail::scaled_operation<Result, detail::real_maximum_finite> scaled_maximum_finite{};
 /// fma of the products of operands with their scale factors.
 template <number Result>
 inline constexpr detail::scaled_operation<Result, detail::real_product_sum> scaled_fma{};
@@ -418,43 +393,37 @@ template <number Result>
 inline constexpr detail::block_operation<Result, detail::real_softplus> block_softplus{};
 /// sin of the elements of blocks.
 template <number Result>
-inline constexpr detail::block_operation<Result, detail::real_trigonometric<detail::trigonometric::sine>>
-    block_sin{};
+inline constexpr detail::block_operation<Result, detail::real_sine> block_sin{};
 /// cos of the elements of blocks.
 template <number Result>
-inline constexpr detail::block_operation<Result, detail::real_trigonometric<detail::trigonometric::cosine>>
-    block_cos{};
+inline constexpr detail::block_operation<Result, detail::real_cosine> block_cos{};
 /// tan of the elements of blocks.
 template <number Result>
-inline constexpr detail::block_operation<Result, detail::real_trigonometric<detail::trigonometric::tangent>>
-    block_tan{};
+inline constexpr detail::block_operation<Result, detail::real_tangent> block_tan{};
 /// sin_pi of the elements of blocks.
 template <number Result>
-inline constexpr detail::block_operation<Result, detail::real_of_half_turns<detail::trigonometric::sine>>
-    block_sin_pi{};
+inline constexpr detail::block_operation<Result, detail::real_sine_pi> block_sin_pi{};
 /// cos_pi of the elements of blocks.
 template <number Result>
-inline constexpr detail::block_operation<Result, detail::real_of_half_turns<detail::trigonometric::cosine>>
-    block_cos_pi{};
+inline constexpr detail::block_operation<Result, detail::real_cosine_pi> block_cos_pi{};
 /// tan_pi of the elements of blocks.
 template <number Result>
-inline constexpr detail::block_operation<Result, detail::real_of_half_turns<detail::trigonometric::tangent>>
-    block_tan_pi{};
+inline constexpr detail::block_operation<Result, detail::real_tangent_pi> block_tan_pi{};
 /// arc_sin of the elements of blocks.
 template <number Result>
-inline constexpr detail::block_operation<Result, detail::real_arc_sine<false>> block_arc_sin{};
+inline constexpr detail::block_operation<Result, detail::real_arc_sine> block_arc_sin{};
 /// arc_cos of the elements of blocks.
 template <number Result>
-inline constexpr detail::block_operation<Result, detail::real_arc_cosine<false>> block_arc_cos{};
+inline constexpr detail::block_operation<Result, detail::real_arc_cosine> block_arc_cos{};
 /// arc_tan of the elements of blocks.
 template <number Result>
 inline constexpr detail::block_operation<Result, detail::real_arc_tangent<false>> block_arc_tan{};
 /// arc_sin_pi of the elements of blocks.
 template <number Result>
-inline constexpr detail::block_operation<Result, detail::real_arc_sine<true>> block_arc_sin_pi{};
+inline constexpr detail::block_operation<Result, detail::real_arc_sine_pi> block_arc_sin_pi{};
 /// arc_cos_pi of the elements of blocks.
 template <number Result>
-inline constexpr detail::block_operation<Result, detail::real_arc_cosine<true>> block_arc_cos_pi{};
+inline constexpr detail::block_operation<Result, detail::real_arc_cosine_pi> block_arc_cos_pi{};
 /// arc_tan_pi of the elements of blocks.
 template <number Result>
 inline constexpr detail::block_operation<Result, detail::real_arc_tangent<true>> block_arc_tan_pi{};
@@ -502,54 +471,36 @@ template <number Result>
 inline constexpr detail::block_operation<Result, detail::real_arc_tangent2<true>> block_arc_tan2_pi{};
 /// minimum of the elements of blocks.
 template <number Result>
-inline constexpr detail::block_operation<Result,
-                                         detail::real_extremum<true, false, detail::extremum_rule::propagate>>
-    block_minimum{};
+inline constexpr detail::block_operation<Result, detail::real_minimum> block_minimum{};
 /// maximum of the elements of blocks.
 template <number Result>
-inline constexpr detail::block_operation<
-    Result, detail::real_extremum<false, false, detail::extremum_rule::propagate>>
-    block_maximum{};
+inline constexpr detail::block_operation<Result, detail::real_maximum> block_maximum{};
 /// minimum_number of the elements of blocks.
 template <number Result>
-inline constexpr detail::block_operation<Result,
-                                         detail::real_extremum<true, false, detail::extremum_rule::number>>
-    block_minimum_number{};
+inline constexpr detail::block_operation<Result, detail::real_minimum_number> block_minimum_number{};
 /// maximum_number of the elements of blocks.
 template <number Result>
-inline constexpr detail::block_operation<Result,
-                                         detail::real_extremum<false, false, detail::extremum_rule::number>>
-    block_maximum_number{};
+inline constexpr detail::block_operation<Result, detail::real_maximum_number> block_maximum_number{};
 /// minimum_magnitude of the elements of blocks.
 template <number Result>
-inline constexpr detail::block_operation<Result,
-                                         detail::real_extremum<true, true, detail::extremum_rule::propagate>>
-    block_minimum_magnitude{};
+inline constexpr detail::block_operation<Result, detail::real_minimum_magnitude> block_minimum_magnitude{};
 /// maximum_magnitude of the elements of blocks.
 template <number Result>
-inline constexpr detail::block_operation<Result,
-                                         detail::real_extremum<false, true, detail::extremum_rule::propagate>>
-    block_maximum_magnitude{};
+inline constexpr detail::block_operation<Result, detail::real_maximum_magnitude> block_maximum_magnitude{};
 /// minimum_magnitude_number of the elements of blocks.
 template <number Result>
-inline constexpr detail::block_operation<Result,
-                                         detail::real_extremum<true, true, detail::extremum_rule::number>>
+inline constexpr detail::block_operation<Result, detail::real_minimum_magnitude_number>
     block_minimum_magnitude_number{};
 /// maximum_magnitude_number of the elements of blocks.
 template <number Result>
-inline constexpr detail::block_operation<Result,
-                                         detail::real_extremum<false, true, detail::extremum_rule::number>>
+inline constexpr detail::block_operation<Result, detail::real_maximum_magnitude_number>
     block_maximum_magnitude_number{};
 /// minimum_finite of the elements of blocks.
 template <number Result>
-inline constexpr detail::block_operation<Result,
-                                         detail::real_extremum<true, false, detail::extremum_rule::finite>>
-    block_minimum_finite{};
+inline constexpr detail::block_operation<Result, detail::real_minimum_finite> block_minimum_finite{};
 /// maximum_finite of the elements of blocks.
 template <number Result>
-inline constexpr detail::block_operation<Result,
-                                         detail::real_extremum<false, false, detail::extremum_rule::finite>>
-    block_maximum_finite{};
+inline constexpr detail::block_operation<Result, detail::real_maximum_finite> block_maximum_finite{};
 /// fma of the elements of blocks.
 template <number Result>
 inline constexpr detail::block_operation<Result, detail::real_product_sum> block_fma{};

@@ -99,47 +99,37 @@ template <number Result>
 inline constexpr detail::projected_operation<Result, detail::real_softplus> softplus{};
 /// The sine of x in radians.
 template <number Result>
-inline constexpr detail::projected_operation<Result, detail::real_trigonometric<detail::trigonometric::sine>>
-    sin{};
+inline constexpr detail::projected_operation<Result, detail::real_sine> sin{};
 /// The cosine of x in radians.
 template <number Result>
-inline constexpr detail::projected_operation<Result,
-                                             detail::real_trigonometric<detail::trigonometric::cosine>>
-    cos{};
+inline constexpr detail::projected_operation<Result, detail::real_cosine> cos{};
 /// The tangent of x in radians.
 template <number Result>
-inline constexpr detail::projected_operation<Result,
-                                             detail::real_trigonometric<detail::trigonometric::tangent>>
-    tan{};
+inline constexpr detail::projected_operation<Result, detail::real_tangent> tan{};
 /// sin(pi x).
 template <number Result>
-inline constexpr detail::projected_operation<Result, detail::real_of_half_turns<detail::trigonometric::sine>>
-    sin_pi{};
+inline constexpr detail::projected_operation<Result, detail::real_sine_pi> sin_pi{};
 /// cos(pi x).
 template <number Result>
-inline constexpr detail::projected_operation<Result,
-                                             detail::real_of_half_turns<detail::trigonometric::cosine>>
-    cos_pi{};
+inline constexpr detail::projected_operation<Result, detail::real_cosine_pi> cos_pi{};
 /// tan(pi x); NaN for x = 1/2, 3/2 ....
 template <number Result>
-inline constexpr detail::projected_operation<Result,
-                                             detail::real_of_half_turns<detail::trigonometric::tangent>>
-    tan_pi{};
+inline constexpr detail::projected_operation<Result, detail::real_tangent_pi> tan_pi{};
 /// The angle in radians whose sine is x; NaN beyond [-1, 1].
 template <number Result>
-inline constexpr detail::projected_operation<Result, detail::real_arc_sine<false>> arc_sin{};
+inline constexpr detail::projected_operation<Result, detail::real_arc_sine> arc_sin{};
 /// The angle in radians whose cosine is x; NaN beyond [-1, 1].
 template <number Result>
-inline constexpr detail::projected_operation<Result, detail::real_arc_cosine<false>> arc_cos{};
+inline constexpr detail::projected_operation<Result, detail::real_arc_cosine> arc_cos{};
 /// The angle in radians whose tangent is x.
 template <number Result>
 inline constexpr detail::projected_operation<Result, detail::real_arc_tangent<false>> arc_tan{};
 /// arc_sin(x) / pi.
 template <number Result>
-inline constexpr detail::projected_operation<Result, detail::real_arc_sine<true>> arc_sin_pi{};
+inline constexpr detail::projected_operation<Result, detail::real_arc_sine_pi> arc_sin_pi{};
 /// arc_cos(x) / pi.
 template <number Result>
-inline constexpr detail::projected_operation<Result, detail::real_arc_cosine<true>> arc_cos_pi{};
+inline constexpr detail::projected_operation<Result, detail::real_arc_cosine_pi> arc_cos_pi{};
 /// arc_tan(x) / pi.
 template <number Result>
 inline constexpr detail::projected_operation<Result, detail::real_arc_tangent<true>> arc_tan_pi{};
@@ -187,54 +177,36 @@ template <number Result>
 inline constexpr detail::projected_operation<Result, detail::real_arc_tangent2<true>> arc_tan2_pi{};
 /// The smaller one; NaN if either is.
 template <number Result>
-inline constexpr detail::projected_operation<
-    Result, detail::real_extremum<true, false, detail::extremum_rule::propagate>>
-    minimum{};
+inline constexpr detail::projected_operation<Result, detail::real_minimum> minimum{};
 /// The larger one; NaN if either is.
 template <number Result>
-inline constexpr detail::projected_operation<
-    Result, detail::real_extremum<false, false, detail::extremum_rule::propagate>>
-    maximum{};
+inline constexpr detail::projected_operation<Result, detail::real_maximum> maximum{};
 /// The smaller one, or the only number.
 template <number Result>
-inline constexpr detail::projected_operation<
-    Result, detail::real_extremum<true, false, detail::extremum_rule::number>>
-    minimum_number{};
+inline constexpr detail::projected_operation<Result, detail::real_minimum_number> minimum_number{};
 /// The larger one, or the only number.
 template <number Result>
-inline constexpr detail::projected_operation<
-    Result, detail::real_extremum<false, false, detail::extremum_rule::number>>
-    maximum_number{};
+inline constexpr detail::projected_operation<Result, detail::real_maximum_number> maximum_number{};
 /// The one of smaller magnitude, and of two such the smaller one; NaN if either is.
 template <number Result>
-inline constexpr detail::projected_operation<
-    Result, detail::real_extremum<true, true, detail::extremum_rule::propagate>>
-    minimum_magnitude{};
+inline constexpr detail::projected_operation<Result, detail::real_minimum_magnitude> minimum_magnitude{};
 /// The one of larger magnitude, and of two such the larger one; NaN if either is.
 template <number Result>
-inline constexpr detail::projected_operation<
-    Result, detail::real_extremum<false, true, detail::extremum_rule::propagate>>
-    maximum_magnitude{};
+inline constexpr detail::projected_operation<Result, detail::real_maximum_magnitude> maximum_magnitude{};
 /// As minimum_magnitude, or the only number.
 template <number Result>
-inline constexpr detail::projected_operation<Result,
-                                             detail::real_extremum<true, true, detail::extremum_rule::number>>
+inline constexpr detail::projected_operation<Result, detail::real_minimum_magnitude_number>
     minimum_magnitude_number{};
 /// As maximum_magnitude, or the only number.
 template <number Result>
-inline constexpr detail::projected_operation<
-    Result, detail::real_extremum<false, true, detail::extremum_rule::number>>
+inline constexpr detail::projected_operation<Result, detail::real_maximum_magnitude_number>
     maximum_magnitude_number{};
 /// The smaller one of two finite numbers, or the only finite one, or the only number.
 template <number Result>
-inline constexpr detail::projected_operation<
-    Result, detail::real_extremum<true, false, detail::extremum_rule::finite>>
-    minimum_finite{};
+inline constexpr detail::projected_operation<Result, detail::real_minimum_finite> minimum_finite{};
 /// The larger one of two finite numbers, or the only finite one, or the only number.
 template <number Result>
-inline constexpr detail::projected_operation<
-    Result, detail::real_extremum<false, false, detail::extremum_rule::finite>>
-    maximum_finite{};
+inline constexpr detail::projected_operation<Result, detail::real_maximum_finite> maximum_finite{};
 /// x y + z.
 template <number Result>
 inline constexpr detail::projected_operation<Result, detail::real_product_sum> fma{};

@@ -82,6 +82,17 @@ constexpr extended_real real_extremum(const extended_real& x, const extended_rea
     return (order < 0) == Smaller ? x : y;
 }
 
+inline constexpr auto real_minimum = real_extremum<true, false, extremum_rule::propagate>;
+inline constexpr auto real_maximum = real_extremum<false, false, extremum_rule::propagate>;
+inline constexpr auto real_minimum_number = real_extremum<true, false, extremum_rule::number>;
+inline constexpr auto real_maximum_number = real_extremum<false, false, extremum_rule::number>;
+inline constexpr auto real_minimum_magnitude = real_extremum<true, true, extremum_rule::propagate>;
+inline constexpr auto real_maximum_magnitude = real_extremum<false, true, extremum_rule::propagate>;
+inline constexpr auto real_minimum_magnitude_number = real_extremum<true, true, extremum_rule::number>;
+inline constexpr auto real_maximum_magnitude_number = real_extremum<false, true, extremum_rule::number>;
+inline constexpr auto real_minimum_finite = real_extremum<true, false, extremum_rule::finite>;
+inline constexpr auto real_maximum_finite = real_extremum<false, false, extremum_rule::finite>;
+
 /// x limited to [lo, hi]; NaN if that is empty, or the interval of an infinity that bounds the wrong side.
 constexpr extended_real real_clamp(const extended_real& x, const extended_real& lo, const extended_real& hi) {
     if (x.is_nan() || lo.is_nan() || hi.is_nan() || compare_reals(lo, hi) > 0) return real_nan();
