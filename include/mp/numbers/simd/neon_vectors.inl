@@ -19,9 +19,6 @@ typedef std::uint32_t half_uint32
 MP_ALWAYS_INLINE vec<float> broadcast(float x) {
     return vec<float>{x, x, x, x};
 }
-MP_ALWAYS_INLINE vec<std::uint32_t> broadcast(std::uint32_t x) {
-    return vec<std::uint32_t>{} + x;
-}
 
 /// The value in every lane, opaque to the optimiser, so that it is rounded as if it were stored.
 MP_ALWAYS_INLINE vec<float> opt_barrier(vec<float> x) {

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <mp/config.hpp>
+#include <mp/numbers/simd/select_target.hpp>
 #include <mp/numbers/simd/single_lane.hpp>
 
 #include <cstddef>
@@ -18,29 +19,13 @@
 #if defined(__GNUC__) && !defined(__CUDACC__) && !MP_X87_ARITHMETIC
 #define MP_PORTABLE_VECTORS 1
 
-namespace mp::detail { inline namespace MP_ISA_NAMESPACE { namespace portable_vectors {
+#define MP_TARGET portable_vectors
+#define MP_TARGET_NUMBER MP_TARGET_PORTABLE
+#include <mp/numbers/simd/vector_types.inl>
+#undef MP_TARGET
+#undef MP_TARGET_NUMBER
 
-inline constexpr std::size_t lanes = 4;
-template <class T>
-struct vec_of;
-// NOLINTBEGIN(modernize-use-using): attributes of an alias would be those of the element
-template <>
-struct vec_of<float> {
-    typedef float type __attribute__((vector_size(16)));
-};
-template <>
-struct vec_of<std::uint32_t> {
-    typedef std::uint32_t type __attribute__((vector_size(16)));
-};
-template <>
-struct vec_of<std::int32_t> {
-    typedef std::int32_t type __attribute__((vector_size(16)));
-};
-typedef double doubles __attribute__((vector_size(16)));
-typedef float half_floats __attribute__((vector_size(8)));
-// NOLINTEND(modernize-use-using)
-template <class T>
-using vec = typename vec_of<T>::type;
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE { namespace portable_vectors {
 
 /// The value, opaque to the optimiser, so that it is rounded as if it were stored.
 template <class Vector>
@@ -73,18 +58,6 @@ MP_ALWAYS_INLINE vec<float> join_halves(half_floats low, half_floats high) {
 
 MP_ALWAYS_INLINE vec<float> broadcast(float x) {
     return vec<float>{x, x, x, x};
-}
-MP_ALWAYS_INLINE vec<std::uint32_t> broadcast(std::uint32_t x) {
-    return vec<std::uint32_t>{} + x;
-}
-MP_ALWAYS_INLINE vec<float> as_float(vec<std::uint32_t> x) {
-    return reinterpret_cast<vec<float>>(x);
-}
-MP_ALWAYS_INLINE vec<std::uint32_t> as_uint32(vec<float> x) {
-    return reinterpret_cast<vec<std::uint32_t>>(x);
-}
-MP_ALWAYS_INLINE vec<std::uint32_t> as_uint32(vec<std::int32_t> x) {
-    return reinterpret_cast<vec<std::uint32_t>>(x);
 }
 
 /// The square root and the quotient, correctly rounded.
@@ -198,15 +171,6 @@ MP_ALWAYS_INLINE std::int32_t reduce_max(vec<std::int32_t> x) {
     const std::int32_t low = x[0] > x[1] ? x[0] : x[1];
     const std::int32_t high = x[2] > x[3] ? x[2] : x[3];
     return low > high ? low : high;
-}
-
-MP_ALWAYS_INLINE vec<float> load(const float* from) {
-    vec<float> x;
-    std::memcpy(&x, from, sizeof x);
-    return x;
-}
-MP_ALWAYS_INLINE void store(float* to, vec<float> x) {
-    std::memcpy(to, &x, sizeof x);
 }
 
 /// The first n elements, n less than the number of lanes; zeros in the other lanes.

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// What the vectors of all instruction sets have in common, included by x86_vectors.inl and neon_vectors.inl:
-// the vector types of the compiler, and memory.
+// What the vectors of all instruction sets have in common, included by x86_vectors.inl, neon_vectors.inl
+// and portable_vectors.hpp: the vector types of the compiler, and memory.
 
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE { namespace MP_TARGET {
 
-#if MP_TARGET_NUMBER == MP_TARGET_NEON
+#if MP_TARGET_NUMBER <= MP_TARGET_NEON
 inline constexpr std::size_t vector_bytes = 16;
 #elif MP_TARGET_NUMBER >= MP_TARGET_AVX512
 inline constexpr std::size_t vector_bytes = 64;
@@ -49,6 +49,9 @@ typedef float half_floats __attribute__((vector_size(vector_bytes / 2)));
 template <class T>
 using vec = typename vec_of<T>::type;
 
+MP_ALWAYS_INLINE vec<std::uint32_t> broadcast(std::uint32_t x) {
+    return vec<std::uint32_t>{} + x;
+}
 MP_ALWAYS_INLINE vec<float> as_float(vec<std::uint32_t> x) {
     return reinterpret_cast<vec<float>>(x);
 }
@@ -60,37 +63,14 @@ MP_ALWAYS_INLINE vec<std::uint32_t> as_uint32(vec<std::int32_t> x) {
 }
 
 /// From and to memory of any alignment.
-MP_ALWAYS_INLINE vec<float> load(const float* from) {
-    vec<float> x;
+template <class T>
+MP_ALWAYS_INLINE vec<T> load(const T* from) {
+    vec<T> x;
     std::memcpy(&x, from, sizeof x);
     return x;
 }
-MP_ALWAYS_INLINE vec<std::uint32_t> load(const std::uint32_t* from) {
-    vec<std::uint32_t> x;
-    std::memcpy(&x, from, sizeof x);
-    return x;
-}
-MP_ALWAYS_INLINE vec<std::uint16_t> load(const std::uint16_t* from) {
-    vec<std::uint16_t> x;
-    std::memcpy(&x, from, sizeof x);
-    return x;
-}
-MP_ALWAYS_INLINE vec<std::uint8_t> load(const std::uint8_t* from) {
-    vec<std::uint8_t> x;
-    std::memcpy(&x, from, sizeof x);
-    return x;
-}
-MP_ALWAYS_INLINE void store(float* to, vec<float> x) {
-    std::memcpy(to, &x, sizeof x);
-}
-MP_ALWAYS_INLINE void store(std::uint32_t* to, vec<std::uint32_t> x) {
-    std::memcpy(to, &x, sizeof x);
-}
-MP_ALWAYS_INLINE void store(std::uint16_t* to, vec<std::uint16_t> x) {
-    std::memcpy(to, &x, sizeof x);
-}
-
-MP_ALWAYS_INLINE void store(std::uint8_t* to, vec<std::uint8_t> x) {
+template <class T>
+MP_ALWAYS_INLINE void store(T* to, vec<T> x) {
     std::memcpy(to, &x, sizeof x);
 }
 

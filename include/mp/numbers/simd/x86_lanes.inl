@@ -76,22 +76,18 @@ MP_ALWAYS_INLINE bool any(vec<std::int32_t> mask) {
 
 /// In each 16 bytes: byte i is the byte of x that byte i of `indices` names, or zero where that is 128.
 MP_ALWAYS_INLINE bytes_of_uint32 shuffle_bytes(bytes_of_uint32 x, bytes_of_uint32 indices) {
-#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
     __asm__("vpshufb %1, %0, %0" : "+v"(x) : "v"(indices));
-#else
-    __asm__("vpshufb %1, %0, %0" : "+x"(x) : "x"(indices));
-#endif
     return x;
 }
 
 // Wider and narrower integers, as instructions: of __builtin_convertvector g++ 12 makes much more. Narrowing
 // takes words that fit.
-#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
 MP_ALWAYS_INLINE vec<std::uint32_t> widen(vec<std::uint16_t> x) {
     vec<std::uint32_t> wide;
     __asm__("vpmovzxwd %1, %0" : "=v"(wide) : "v"(x));
     return wide;
 }
+#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
 MP_ALWAYS_INLINE vec<std::uint32_t> widen(vec<std::uint8_t> x) {
     vec<std::uint32_t> wide;
     __asm__("vpmovzxbd %1, %0" : "=v"(wide) : "v"(x));
@@ -113,11 +109,6 @@ MP_ALWAYS_INLINE vec<std::uint8_t> narrow_to_bytes(vec<std::uint32_t> x) {
     return narrowed;
 }
 #else
-MP_ALWAYS_INLINE vec<std::uint32_t> widen(vec<std::uint16_t> x) {
-    vec<std::uint32_t> wide;
-    __asm__("vpmovzxwd %1, %0" : "=x"(wide) : "x"(x));
-    return wide;
-}
 /// Eight bytes in a register; clang takes no shorter vector for an operand.
 typedef std::uint64_t register_of_bytes __attribute__((vector_size(16)));  // NOLINT(modernize-use-using)
 MP_ALWAYS_INLINE vec<std::uint32_t> widen(vec<std::uint8_t> x) {
@@ -151,15 +142,12 @@ MP_ALWAYS_INLINE vec<std::uint8_t> narrow_to_bytes(vec<std::uint32_t> x) {
 MP_ALWAYS_INLINE void store_low_bytes(std::uint8_t* to, const vec<std::uint32_t> (&x)[4]) {
     vec<std::uint32_t> low, high;
     // In each 16 bytes those of the four vectors stand one after the other.
-#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
     __asm__("vpackusdw %2, %1, %0" : "=v"(low) : "v"(x[0]), "v"(x[1]));
     __asm__("vpackusdw %2, %1, %0" : "=v"(high) : "v"(x[2]), "v"(x[3]));
     __asm__("vpackuswb %1, %0, %0" : "+v"(low) : "v"(high));
+#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
     low = __builtin_shufflevector(low, low, 0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
 #else
-    __asm__("vpackusdw %2, %1, %0" : "=x"(low) : "x"(x[0]), "x"(x[1]));
-    __asm__("vpackusdw %2, %1, %0" : "=x"(high) : "x"(x[2]), "x"(x[3]));
-    __asm__("vpackuswb %1, %0, %0" : "+x"(low) : "x"(high));
     low = __builtin_shufflevector(low, low, 0, 4, 1, 5, 2, 6, 3, 7);
 #endif
     std::memcpy(to, &low, sizeof low);
@@ -169,11 +157,7 @@ MP_ALWAYS_INLINE void store_low_bytes(std::uint8_t* to, const vec<std::uint32_t>
 MP_ALWAYS_INLINE uint16_lanes load_bytes_as_uint16(const std::uint8_t* from) {
     uint16_lanes wide;
     const auto& bytes = *reinterpret_cast<const unsigned char(*)[2 * lanes]>(from);
-#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
     __asm__("vpmovzxbw %1, %0" : "=v"(wide) : "m"(bytes));
-#else
-    __asm__("vpmovzxbw %1, %0" : "=x"(wide) : "m"(bytes));
-#endif
     return wide;
 }
 
@@ -239,19 +223,11 @@ MP_ALWAYS_INLINE Vector interleave_upper(Vector a, Vector b) {
 
 /// In each 16 bytes, those of two vectors in turn: of their lower and of their upper halves.
 MP_ALWAYS_INLINE bytes_of_uint32 interleave_lower_bytes(bytes_of_uint32 a, bytes_of_uint32 b) {
-#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
     __asm__("vpunpcklbw %1, %0, %0" : "+v"(a) : "v"(b));
-#else
-    __asm__("vpunpcklbw %1, %0, %0" : "+x"(a) : "x"(b));
-#endif
     return a;
 }
 MP_ALWAYS_INLINE bytes_of_uint32 interleave_upper_bytes(bytes_of_uint32 a, bytes_of_uint32 b) {
-#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
     __asm__("vpunpckhbw %1, %0, %0" : "+v"(a) : "v"(b));
-#else
-    __asm__("vpunpckhbw %1, %0, %0" : "+x"(a) : "x"(b));
-#endif
     return a;
 }
 

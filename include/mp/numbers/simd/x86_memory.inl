@@ -19,11 +19,7 @@ MP_ALWAYS_INLINE void stream_lines(void* to, const void* from, std::size_t size)
 /// Stores past the caches, where the address is a multiple of a vector's bytes.
 MP_ALWAYS_INLINE void store_nontemporal(float* to, vec<float> x) {
     auto& target = *reinterpret_cast<unsigned char(*)[vector_bytes]>(to);
-#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
     __asm__("vmovntps %1, %0" : "=m"(target) : "v"(x));
-#else
-    __asm__("vmovntps %1, %0" : "=m"(target) : "x"(x));
-#endif
 }
 
 #if MP_TARGET_NUMBER >= MP_TARGET_AVX512

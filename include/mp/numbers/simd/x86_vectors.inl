@@ -8,6 +8,9 @@
 // Under the targets in which these functions are compiled, compilers may make one fused operation of a
 // product and a sum, and -ffast-math lets them do more. `opt_barrier(x)` ends that: what is behind it sees x
 // as it would be stored. Wherever the bits matter, a product that is added to something goes through it.
+//
+// Operands "v" are in the registers that the target has, of which those past the 16th are AVX-512's; "x" keeps
+// them out where an instruction of AVX2 has no encoding with them.
 
 #include <mp/numbers/simd/vector_types.inl>
 
@@ -21,37 +24,22 @@ MP_ALWAYS_INLINE vec<float> broadcast(float x) {
     return vec<float>{x, x, x, x, x, x, x, x};
 #endif
 }
-MP_ALWAYS_INLINE vec<std::uint32_t> broadcast(std::uint32_t x) {
-    return vec<std::uint32_t>{} + x;
-}
 
 /// The value in every lane, opaque to the optimiser, so that it is rounded as if it were stored.
 MP_ALWAYS_INLINE vec<float> opt_barrier(vec<float> x) {
-#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
     __asm__("" : "+v"(x));
-#else
-    __asm__("" : "+x"(x));
-#endif
     return x;
 }
 
 MP_ALWAYS_INLINE doubles opt_barrier(doubles x) {
-#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
     __asm__("" : "+v"(x));
-#else
-    __asm__("" : "+x"(x));
-#endif
     return x;
 }
 
 /// The products of the lower halves of the lanes.
 MP_ALWAYS_INLINE uint64_lanes multiply_low_halves(uint64_lanes a, uint64_lanes b) {
     uint64_lanes result;
-#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
     __asm__("vpmuludq %2, %1, %0" : "=v"(result) : "v"(a), "v"(b));
-#else
-    __asm__("vpmuludq %2, %1, %0" : "=x"(result) : "x"(a), "x"(b));
-#endif
     return result;
 }
 
@@ -59,20 +47,12 @@ MP_ALWAYS_INLINE uint64_lanes multiply_low_halves(uint64_lanes a, uint64_lanes b
 /// and payload. As instructions: of __builtin_convertvector g++ 12 makes four.
 MP_ALWAYS_INLINE doubles widen_half(half_floats x) {
     doubles wide;
-#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
     __asm__("vcvtps2pd %1, %0" : "=v"(wide) : "v"(x));
-#else
-    __asm__("vcvtps2pd %1, %0" : "=x"(wide) : "x"(x));
-#endif
     return wide;
 }
 MP_ALWAYS_INLINE half_floats narrow_to_half(doubles x) {
     half_floats result;
-#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
     __asm__("vcvtpd2ps %1, %0" : "=v"(result) : "v"(x));
-#else
-    __asm__("vcvtpd2ps %1, %0" : "=x"(result) : "x"(x));
-#endif
     return result;
 }
 #if MP_TARGET_NUMBER >= MP_TARGET_AVX512
@@ -103,11 +83,7 @@ MP_ALWAYS_INLINE vec<float> join_halves(half_floats low, half_floats high) {
 
 /// a b + c, rounded once.
 MP_ALWAYS_INLINE vec<float> fused_multiply_add(vec<float> a, vec<float> b, vec<float> c) {
-#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
     __asm__("vfmadd231ps %2, %1, %0" : "+v"(c) : "v"(a), "v"(b));
-#else
-    __asm__("vfmadd231ps %2, %1, %0" : "+x"(c) : "x"(a), "x"(b));
-#endif
     return c;
 }
 
@@ -118,39 +94,23 @@ MP_ALWAYS_INLINE vec<float> broadcast_element(float a) {
 
 /// a b + c, rounded once and made in the place of a.
 MP_ALWAYS_INLINE vec<float> multiply_add(vec<float> a, vec<float> b, vec<float> c) {
-#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
     __asm__("vfmadd213ps %2, %1, %0" : "+v"(a) : "v"(b), "v"(c));
-#else
-    __asm__("vfmadd213ps %2, %1, %0" : "+x"(a) : "x"(b), "x"(c));
-#endif
     return a;
 }
 
 /// The smaller ones, as numbers without sign.
 MP_ALWAYS_INLINE vec<std::uint32_t>(min)(vec<std::uint32_t> a, vec<std::uint32_t> b) {
-#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
     __asm__("vpminud %1, %0, %0" : "+v"(a) : "v"(b));
-#else
-    __asm__("vpminud %1, %0, %0" : "+x"(a) : "x"(b));
-#endif
     return a;
 }
 
 /// The smaller and the larger ones, as numbers with a sign.
 MP_ALWAYS_INLINE vec<std::int32_t>(min)(vec<std::int32_t> a, vec<std::int32_t> b) {
-#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
     __asm__("vpminsd %1, %0, %0" : "+v"(a) : "v"(b));
-#else
-    __asm__("vpminsd %1, %0, %0" : "+x"(a) : "x"(b));
-#endif
     return a;
 }
 MP_ALWAYS_INLINE vec<std::int32_t>(max)(vec<std::int32_t> a, vec<std::int32_t> b) {
-#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
     __asm__("vpmaxsd %1, %0, %0" : "+v"(a) : "v"(b));
-#else
-    __asm__("vpmaxsd %1, %0, %0" : "+x"(a) : "x"(b));
-#endif
     return a;
 }
 /// The largest lane.
@@ -170,21 +130,13 @@ MP_ALWAYS_INLINE std::int32_t reduce_max(vec<std::int32_t> x) {
 
 /// The larger ones; b where one of them is NaN, or both are zero.
 MP_ALWAYS_INLINE vec<float> larger_or_second(vec<float> a, vec<float> b) {
-#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
     __asm__("vmaxps %2, %1, %0" : "=v"(a) : "v"(a), "v"(b));
-#else
-    __asm__("vmaxps %2, %1, %0" : "=x"(a) : "x"(a), "x"(b));
-#endif
     return a;
 }
 
 /// The smaller ones; b where one of them is NaN, or both are zero.
 MP_ALWAYS_INLINE vec<float> smaller_or_second(vec<float> a, vec<float> b) {
-#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
     __asm__("vminps %2, %1, %0" : "=v"(a) : "v"(a), "v"(b));
-#else
-    __asm__("vminps %2, %1, %0" : "=x"(a) : "x"(a), "x"(b));
-#endif
     return a;
 }
 
@@ -205,22 +157,14 @@ MP_ALWAYS_INLINE vec<float> zero_unless_above(float limit, vec<float> d, vec<flo
 
 /// The square root, correctly rounded.
 MP_ALWAYS_INLINE vec<float> sqrt(vec<float> x) {
-#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
     __asm__("vsqrtps %0, %0" : "+v"(x));
-#else
-    __asm__("vsqrtps %0, %0" : "+x"(x));
-#endif
     return x;
 }
 
 /// NaNs made quiet, all else as it is: what adding minus zero does, without a comparison.
 MP_ALWAYS_INLINE vec<float> quieted(vec<float> x) {
     const vec<float> minus_zero = as_float(vec<std::uint32_t>{} + 0x8000'0000U);
-#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
     __asm__("vaddps %1, %0, %0" : "+v"(x) : "v"(minus_zero));
-#else
-    __asm__("vaddps %1, %0, %0" : "+x"(x) : "x"(minus_zero));
-#endif
     return x;
 }
 
@@ -241,11 +185,7 @@ MP_ALWAYS_INLINE vec<float> quieted_in_any_modes(vec<float> x) {
 
 MP_ALWAYS_INLINE doubles quieted(doubles x) {
     const auto minus_zero = reinterpret_cast<doubles>(uint64_lanes{} + 0x8000'0000'0000'0000U);
-#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
     __asm__("vaddpd %1, %0, %0" : "+v"(x) : "v"(minus_zero));
-#else
-    __asm__("vaddpd %1, %0, %0" : "+x"(x) : "x"(minus_zero));
-#endif
     return x;
 }
 
@@ -283,53 +223,35 @@ MP_ALWAYS_INLINE vec<std::uint16_t> narrow_binary16(vec<float> x) {
 
 /// a / b, correctly rounded; under -ffast-math the operator may be a product with a reciprocal.
 MP_ALWAYS_INLINE vec<float> div(vec<float> a, vec<float> b) {
-#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
     __asm__("vdivps %1, %0, %0" : "+v"(a) : "v"(b));
-#else
-    __asm__("vdivps %1, %0, %0" : "+x"(a) : "x"(b));
-#endif
     return a;
 }
 
 MP_ALWAYS_INLINE doubles div(doubles a, doubles b) {
-#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
     __asm__("vdivpd %1, %0, %0" : "+v"(a) : "v"(b));
-#else
-    __asm__("vdivpd %1, %0, %0" : "+x"(a) : "x"(b));
-#endif
     return a;
 }
 
 // Of single doubles, in the encoding of the target: an instruction of SSE among those of AVX waits for both
 // (double_add and its kin are in the encoding of the program, which may be that of SSE).
-#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
-#define MP_SINGLE_DOUBLE "v"
-#else
-#define MP_SINGLE_DOUBLE "x"
-#endif
 MP_ALWAYS_INLINE double add(double a, double b) {
-    __asm__("vaddsd %1, %0, %0" : "+" MP_SINGLE_DOUBLE(a) : MP_SINGLE_DOUBLE(b));
+    __asm__("vaddsd %1, %0, %0" : "+v"(a) : "v"(b));
     return a;
 }
 MP_ALWAYS_INLINE double sub(double a, double b) {
-    __asm__("vsubsd %1, %0, %0" : "+" MP_SINGLE_DOUBLE(a) : MP_SINGLE_DOUBLE(b));
+    __asm__("vsubsd %1, %0, %0" : "+v"(a) : "v"(b));
     return a;
 }
 MP_ALWAYS_INLINE double mul(double a, double b) {
-    __asm__("vmulsd %1, %0, %0" : "+" MP_SINGLE_DOUBLE(a) : MP_SINGLE_DOUBLE(b));
+    __asm__("vmulsd %1, %0, %0" : "+v"(a) : "v"(b));
     return a;
 }
 MP_ALWAYS_INLINE double div(double a, double b) {
-    __asm__("vdivsd %1, %0, %0" : "+" MP_SINGLE_DOUBLE(a) : MP_SINGLE_DOUBLE(b));
+    __asm__("vdivsd %1, %0, %0" : "+v"(a) : "v"(b));
     return a;
 }
-#undef MP_SINGLE_DOUBLE
 MP_ALWAYS_INLINE double sqrt(double x) {
-#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
     __asm__("vsqrtsd %0, %0, %0" : "+v"(x));
-#else
-    __asm__("vsqrtsd %0, %0, %0" : "+x"(x));
-#endif
     return x;
 }
 
