@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// Conversions on the device by single instructions of PTX; those of the smallest formats are in
-/// device_small_formats.hpp. Every one of them rounds the exact value once, in
-/// the direction that it names, with subnormal numbers; what it does with NaN and with values that are too
+/// Conversions on the device by single instructions of PTX, which for formats of 8 bits and fewer take two numbers at a
+/// time. Every one of them rounds the exact value once, in the direction that it names, with subnormal numbers; what it does with NaN and with values that are too
 /// large is put right by conversion_repairs.hpp, where the proofs are.
 #pragma once
 
 #include <mp/config.hpp>
 #include <mp/numbers/format/conversion_repairs.hpp>
 #include <mp/numbers/format/device.hpp>
-#include <mp/numbers/format/device_small_formats.hpp>
 
 #include <cstdint>
 #include <limits>
@@ -18,6 +16,84 @@
 #if MP_DEVICE_CODE
 
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
+
+/// Formats that cvt.rn.satfinite makes of two floats: OCP's 8-bit ones from sm_89 on, and those of 6 and 4
+/// bits where the code is compiled for a family of architectures that has them, such as sm_100a, 100f or
+/// 120a.
+template <class Format>
+inline constexpr bool narrows_to_small_by_instruction =
+    (__CUDA_ARCH__ >= 890 && (is_e4m3fn<Format> || is_e5m2<Format>))
+#if __CUDA_ARCH__ >= 1000 && defined(__CUDA_ARCH_FAMILY_SPECIFIC__)
+    || is_e2m3fn<Format> || is_e3m2fn<Format> || is_e2m1fn<Format>
+#endif
+    ;
+
+/// Two floats rounded to nearest even, too large ones and infinities to the largest finite number; each in a
+/// byte, the first one in the lower. NaN gives some NaN, or the largest number where there is none.
+template <class Format>
+__device__ __forceinline__ std::uint32_t device_satfinite_pair(float first, float second) {
+    unsigned short result = 0;
+#if __CUDA_ARCH__ >= 890
+    if constexpr (is_e4m3fn<Format>)
+        asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(result) : "f"(second), "f"(first));
+    if constexpr (is_e5m2<Format>)
+        asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;" : "=h"(result) : "f"(second), "f"(first));
+#endif
+#if __CUDA_ARCH__ >= 1000 && defined(__CUDA_ARCH_FAMILY_SPECIFIC__)
+    if constexpr (is_e2m3fn<Format>)
+        asm("cvt.rn.satfinite.e2m3x2.f32 %0, %1, %2;" : "=h"(result) : "f"(second), "f"(first));
+    if constexpr (is_e3m2fn<Format>)
+        asm("cvt.rn.satfinite.e3m2x2.f32 %0, %1, %2;" : "=h"(result) : "f"(second), "f"(first));
+    if constexpr (is_e2m1fn<Format>) {
+        // Both codes come in one byte, the first one in the low four bits.
+        asm("{.reg .b8 both; cvt.rn.satfinite.e2m1x2.f32 both, %1, %2; mov.b16 %0, {both, 0};}"
+            : "=h"(result)
+            : "f"(second), "f"(first));
+        return (result & 0xfu) | ((result & 0xf0u) << 4);
+    }
+#endif
+    return result;
+}
+
+/// As device_satfinite_pair(), for halves next to each other, from sm_89 on to the 8-bit formats.
+template <class Format>
+inline constexpr bool narrows_halves_by_instruction =
+    __CUDA_ARCH__ >= 890 && (is_e4m3fn<Format> || is_e5m2<Format>);
+
+template <class Format>
+__device__ __forceinline__ std::uint32_t device_satfinite_halves([[maybe_unused]] std::uint32_t halves) {
+    unsigned short result = 0;
+#if __CUDA_ARCH__ >= 890
+    if constexpr (is_e4m3fn<Format>) {
+        asm("cvt.rn.satfinite.e4m3x2.f16x2 %0, %1;" : "=h"(result) : "r"(halves));
+    } else {
+        asm("cvt.rn.satfinite.e5m2x2.f16x2 %0, %1;" : "=h"(result) : "r"(halves));
+    }
+#endif
+    return result;
+}
+
+/// The product of two pairs of halves, one by one.
+__device__ __forceinline__ std::uint32_t device_multiply_binary16_pair(std::uint32_t a, std::uint32_t b) {
+    std::uint32_t result;
+    asm("mul.rn.f16x2 %0, %1, %2;" : "=r"(result) : "r"(a), "r"(b));
+    return result;
+}
+
+/// Two codes of a format of up to 8 bits as two halves, exactly; NaNs, which the caller has looked for with
+/// pair_has_nan, come out as anything.
+template <class Format>
+__device__ __forceinline__ std::uint32_t device_widen_pair_to_binary16(std::uint32_t codes) {
+#if __CUDA_ARCH__ >= 890
+    if constexpr (is_e4m3fn<Format>) {
+        std::uint32_t result;
+        asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(result) : "h"(static_cast<unsigned short>(codes)));
+        return result;
+    }
+#endif
+    return widen_pair<Format>(
+        codes, [](std::uint32_t a, std::uint32_t b) { return device_multiply_binary16_pair(a, b); });
+}
 
 // --- binary16 and bfloat16
 
@@ -32,44 +108,33 @@ __device__ constexpr bool device_rounds(rounding round) {
     return false;
 }
 
+// The instruction for binary16 or for bfloat16; the rest are operands of asm.
+#define MP_CONVERT(before, after, ...)          \
+    if constexpr (is_binary16<Format>) {        \
+        asm(before "f16" after : __VA_ARGS__);  \
+    } else {                                    \
+        asm(before "bf16" after : __VA_ARGS__); \
+    }
+
 /// A float rounded in a direction that device_rounds has, overflow as IEEE 754 has it. NaN gives some NaN.
 template <class Format>
 __device__ __forceinline__ unsigned short device_round(float x, rounding round) {
     unsigned short result = 0;
-    if constexpr (is_binary16<Format>) {
-        switch (round) {
-            case rounding::toward_zero:
-                asm("cvt.rz.f16.f32 %0, %1;" : "=h"(result) : "f"(x));
-                break;
-            case rounding::upward:
-                asm("cvt.rp.f16.f32 %0, %1;" : "=h"(result) : "f"(x));
-                break;
-            case rounding::downward:
-                asm("cvt.rm.f16.f32 %0, %1;" : "=h"(result) : "f"(x));
-                break;
-            default:
-                asm("cvt.rn.f16.f32 %0, %1;" : "=h"(result) : "f"(x));
+    if constexpr (is_binary16<Format> || __CUDA_ARCH__ >= 900) {
+        if (round == rounding::upward) {
+            MP_CONVERT("cvt.rp.", ".f32 %0, %1;", "=h"(result) : "f"(x))
+            return result;
         }
-    } else {
-        switch (round) {
-#if __CUDA_ARCH__ >= 800
-            case rounding::toward_zero:
-                asm("cvt.rz.bf16.f32 %0, %1;" : "=h"(result) : "f"(x));
-                break;
-#if __CUDA_ARCH__ >= 900
-            case rounding::upward:
-                asm("cvt.rp.bf16.f32 %0, %1;" : "=h"(result) : "f"(x));
-                break;
-            case rounding::downward:
-                asm("cvt.rm.bf16.f32 %0, %1;" : "=h"(result) : "f"(x));
-                break;
-#endif
-            default:
-                asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(result) : "f"(x));
-#else
-            default:
-                break;
-#endif
+        if (round == rounding::downward) {
+            MP_CONVERT("cvt.rm.", ".f32 %0, %1;", "=h"(result) : "f"(x))
+            return result;
+        }
+    }
+    if constexpr (is_binary16<Format> || __CUDA_ARCH__ >= 800) {
+        if (round == rounding::toward_zero) {
+            MP_CONVERT("cvt.rz.", ".f32 %0, %1;", "=h"(result) : "f"(x))
+        } else {
+            MP_CONVERT("cvt.rn.", ".f32 %0, %1;", "=h"(result) : "f"(x))
         }
     }
     return result;
@@ -85,13 +150,9 @@ __device__ constexpr bool device_saturates(const projection& p) {
 template <class Format>
 __device__ __forceinline__ unsigned short device_satfinite(float x) {
     unsigned short result = 0;
-#if __CUDA_ARCH__ >= 800
-    if constexpr (is_binary16<Format>) {
-        asm("cvt.rn.satfinite.f16.f32 %0, %1;" : "=h"(result) : "f"(x));
-    } else {
-        asm("cvt.rn.satfinite.bf16.f32 %0, %1;" : "=h"(result) : "f"(x));
+    if constexpr (__CUDA_ARCH__ >= 800) {
+        MP_CONVERT("cvt.rn.satfinite.", ".f32 %0, %1;", "=h"(result) : "f"(x))
     }
-#endif
     return result;
 }
 
@@ -112,22 +173,14 @@ template <class Format>
 __device__ __forceinline__ std::uint32_t device_round_pair(float first, float second,
                                                            [[maybe_unused]] bool saturates) {
     std::uint32_t result = 0;
-#if __CUDA_ARCH__ >= 800
-    if (saturates) {
-        if constexpr (is_binary16<Format>) {
-            asm("cvt.rn.satfinite.f16x2.f32 %0, %1, %2;" : "=r"(result) : "f"(second), "f"(first));
-        } else {
-            asm("cvt.rn.satfinite.bf16x2.f32 %0, %1, %2;" : "=r"(result) : "f"(second), "f"(first));
-        }
-    } else if constexpr (is_binary16<Format>) {
-        asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(result) : "f"(second), "f"(first));
+    if constexpr (__CUDA_ARCH__ < 800) {
+        result = device_round<Format>(first, rounding::nearest_even) |
+                 (std::uint32_t{device_round<Format>(second, rounding::nearest_even)} << 16);
+    } else if (saturates) {
+        MP_CONVERT("cvt.rn.satfinite.", "x2.f32 %0, %1, %2;", "=r"(result) : "f"(second), "f"(first))
     } else {
-        asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(result) : "f"(second), "f"(first));
+        MP_CONVERT("cvt.rn.", "x2.f32 %0, %1, %2;", "=r"(result) : "f"(second), "f"(first))
     }
-#else
-    result = device_round<Format>(first, rounding::nearest_even) |
-             (std::uint32_t{device_round<Format>(second, rounding::nearest_even)} << 16);
-#endif
     return result;
 }
 
@@ -139,12 +192,8 @@ inline constexpr bool rounds_doubles_by_instruction =
 template <class Format>
 __device__ __forceinline__ unsigned short device_narrow(double x) {
     unsigned short result = 0;
-    if constexpr (is_binary16<Format>) {
-        asm("cvt.rn.f16.f64 %0, %1;" : "=h"(result) : "d"(x));
-    } else {
-#if __CUDA_ARCH__ >= 900
-        asm("cvt.rn.bf16.f64 %0, %1;" : "=h"(result) : "d"(x));
-#endif
+    if constexpr (rounds_doubles_by_instruction<Format>) {
+        MP_CONVERT("cvt.rn.", ".f64 %0, %1;", "=h"(result) : "d"(x))
     }
     const auto bits = static_cast<std::uint64_t>(__double_as_longlong(x));
     if ((bits & 0x7fffffffffffffffu) > 0x7ff0000000000000u)
@@ -161,26 +210,16 @@ template <class Format, class Integer>
 __device__ __forceinline__ unsigned short device_from_integer(Integer x) {
     constexpr bool is_signed = Integer(-1) < Integer(0);
     unsigned short result = 0;
-    if constexpr (is_binary16<Format>) {
-        if constexpr (sizeof(Integer) < 8 && is_signed)
-            asm("cvt.rn.f16.s32 %0, %1;" : "=h"(result) : "r"(static_cast<int>(x)));
-        if constexpr (sizeof(Integer) < 8 && !is_signed)
-            asm("cvt.rn.f16.u32 %0, %1;" : "=h"(result) : "r"(static_cast<unsigned>(x)));
-        if constexpr (sizeof(Integer) == 8 && is_signed)
-            asm("cvt.rn.f16.s64 %0, %1;" : "=h"(result) : "l"(static_cast<long long>(x)));
-        if constexpr (sizeof(Integer) == 8 && !is_signed)
-            asm("cvt.rn.f16.u64 %0, %1;" : "=h"(result) : "l"(static_cast<unsigned long long>(x)));
-    } else {
-#if __CUDA_ARCH__ >= 900
-        if constexpr (sizeof(Integer) < 8 && is_signed)
-            asm("cvt.rn.bf16.s32 %0, %1;" : "=h"(result) : "r"(static_cast<int>(x)));
-        if constexpr (sizeof(Integer) < 8 && !is_signed)
-            asm("cvt.rn.bf16.u32 %0, %1;" : "=h"(result) : "r"(static_cast<unsigned>(x)));
-        if constexpr (sizeof(Integer) == 8 && is_signed)
-            asm("cvt.rn.bf16.s64 %0, %1;" : "=h"(result) : "l"(static_cast<long long>(x)));
-        if constexpr (sizeof(Integer) == 8 && !is_signed)
-            asm("cvt.rn.bf16.u64 %0, %1;" : "=h"(result) : "l"(static_cast<unsigned long long>(x)));
-#endif
+    if constexpr (rounds_integers_by_instruction<Format, Integer>) {
+        if constexpr (sizeof(Integer) < 8 && is_signed) {
+            MP_CONVERT("cvt.rn.", ".s32 %0, %1;", "=h"(result) : "r"(static_cast<int>(x)))
+        } else if constexpr (sizeof(Integer) < 8) {
+            MP_CONVERT("cvt.rn.", ".u32 %0, %1;", "=h"(result) : "r"(static_cast<unsigned>(x)))
+        } else if constexpr (is_signed) {
+            MP_CONVERT("cvt.rn.", ".s64 %0, %1;", "=h"(result) : "l"(static_cast<long long>(x)))
+        } else {
+            MP_CONVERT("cvt.rn.", ".u64 %0, %1;", "=h"(result) : "l"(static_cast<unsigned long long>(x)))
+        }
     }
     return result;
 }
@@ -215,6 +254,8 @@ __device__ __forceinline__ Integer device_to_integer(float x) {
         return static_cast<Integer>(result);
     }
 }
+
+#undef MP_CONVERT
 
 // --- what hardware.hpp and convert_scalar.hpp choose from
 

@@ -2,8 +2,8 @@
 /// \file
 /// Single operations of float and double, each rounded by itself to its type: IEEE 754's whatever the
 /// including project is compiled with (-ffast-math, whole or in parts, reciprocal estimates, contraction),
-/// without excess precision, in constant expressions, too. On devices they are those of
-/// device_arithmetic.hpp.
+/// without excess precision, in constant expressions, too. On devices they are instructions of PTX, whose explicit
+/// `.rn` without `.ftz` keeps the results the same under nvcc's -ftz, -prec-div and --use_fast_math.
 ///
 /// They round in the direction that the caller has set, but where float_arithmetic_rounds_to_nearest, and
 /// flush what the caller flushes; whoever uses them says why that does no harm, or sets
@@ -12,19 +12,14 @@
 
 #include <mp/base/opt_barrier.hpp>
 #include <mp/config.hpp>
-#if MP_DEVICE_CODE
-#include <mp/numbers/format/device_arithmetic.hpp>
-#endif
 
 #include <cstdint>
 
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
-#if !MP_DEVICE_CODE
-
-#if defined(__AVX512F__) && defined(__GNUC__) && !defined(__CUDACC__)
+#if MP_DEVICE_CODE || (defined(__AVX512F__) && defined(__GNUC__) && !defined(__CUDACC__))
 /// Whether the functions below round to nearest even whatever direction the caller has set: the instructions
-/// of AVX-512 carry theirs.
+/// of AVX-512 and PTX carry theirs.
 inline constexpr bool float_arithmetic_rounds_to_nearest = true;
 #else
 inline constexpr bool float_arithmetic_rounds_to_nearest = false;
@@ -33,17 +28,23 @@ inline constexpr bool float_arithmetic_rounds_to_nearest = false;
 // As instructions, which no compiler looks through: none takes an estimate and a step of Newton's iteration
 // for a quotient or a root (clang's -mrecip even for single numbers), calls the C library for errno, fuses,
 // or sees that a number is subtracted from itself. Those of x86 are in both notations of assembly.
-#if defined(__GNUC__) && (defined(__SSE2__) || defined(__aarch64__))
-#if defined(__aarch64__)
-#define MP_BINARY_INSTRUCTION(name, kind) \
+#if MP_DEVICE_CODE || (defined(__GNUC__) && (defined(__SSE2__) || defined(__aarch64__)))
+#if MP_DEVICE_CODE
+#define MP_BINARY_INSTRUCTION(name, kind, bits, operand) \
+    asm(name ".rn.f" bits " %0, %1, %2;" : "=" operand(result) : operand(a), operand(b))
+#define MP_ROOT_INSTRUCTION(kind, bits, operand) \
+    asm("sqrt.rn.f" bits " %0, %1;" : "=" operand(result) : operand(a))
+#elif defined(__aarch64__)
+#define MP_BINARY_INSTRUCTION(name, kind, bits, operand) \
     __asm__("f" name " %" kind "0, %" kind "1, %" kind "2" : "=w"(result) : "w"(a), "w"(b))
-#define MP_ROOT_INSTRUCTION(kind) __asm__("fsqrt %" kind "0, %" kind "1" : "=w"(result) : "w"(a))
+#define MP_ROOT_INSTRUCTION(kind, bits, operand) \
+    __asm__("fsqrt %" kind "0, %" kind "1" : "=w"(result) : "w"(a))
 #elif defined(__AVX512F__) && !defined(__CUDACC__)
-#define MP_BINARY_INSTRUCTION(name, kind)                                                           \
+#define MP_BINARY_INSTRUCTION(name, kind, bits, operand)                                            \
     __asm__("{v" name "s" kind " %{rn-sae%}, %2, %1, %0|v" name "s" kind " %0, %1, %2, %{rn-sae%}}" \
             : "=v"(result)                                                                          \
             : "v"(a), "v"(b))
-#define MP_ROOT_INSTRUCTION(kind)                                                           \
+#define MP_ROOT_INSTRUCTION(kind, bits, operand)                                            \
     __asm__("{vsqrts" kind " %{rn-sae%}, %1, %1, %0|vsqrts" kind " %0, %1, %1, %{rn-sae%}}" \
             : "=v"(result)                                                                  \
             : "v"(a))
@@ -55,37 +56,37 @@ inline constexpr bool float_arithmetic_rounds_to_nearest = false;
 #define MP_OPERAND "xm"
 #endif
 #if defined(__AVX__)
-#define MP_BINARY_INSTRUCTION(name, kind)                                   \
+#define MP_BINARY_INSTRUCTION(name, kind, bits, operand)                    \
     __asm__("{v" name "s" kind " %2, %1, %0|v" name "s" kind " %0, %1, %2}" \
             : "=x"(result)                                                  \
             : "x"(a), MP_OPERAND(b))
-#define MP_ROOT_INSTRUCTION(kind) \
+#define MP_ROOT_INSTRUCTION(kind, bits, operand) \
     __asm__("{vsqrts" kind " %1, %1, %0|vsqrts" kind " %0, %1, %1}" : "=x"(result) : "x"(a))
 #else
-#define MP_BINARY_INSTRUCTION(name, kind) \
+#define MP_BINARY_INSTRUCTION(name, kind, bits, operand) \
     __asm__("{" name "s" kind " %2, %0|" name "s" kind " %0, %2}" : "=x"(result) : "0"(a), MP_OPERAND(b))
-#define MP_ROOT_INSTRUCTION(kind) \
+#define MP_ROOT_INSTRUCTION(kind, bits, operand) \
     __asm__("{sqrts" kind " %0, %0|sqrts" kind " %0, %0}" : "=x"(result) : "0"(a))
 #endif
 #endif
-#define MP_BINARY_OPERATION(function, type, name, kind)                      \
+#define MP_BINARY_OPERATION(function, type, name, kind, bits, operand)       \
     MP_HOST_DEVICE MP_ALWAYS_INLINE type function(type a, type b) noexcept { \
         type result;                                                         \
-        MP_BINARY_INSTRUCTION(name, kind);                                   \
+        MP_BINARY_INSTRUCTION(name, kind, bits, operand);                    \
         return result;                                                       \
     }
-#define MP_OPERATIONS(type, kind)                                               \
-    MP_BINARY_OPERATION(added_by_instruction, type, "add", kind)                \
-    MP_BINARY_OPERATION(subtracted_by_instruction, type, "sub", kind)           \
-    MP_BINARY_OPERATION(multiplied_by_instruction, type, "mul", kind)           \
-    MP_BINARY_OPERATION(divided_by_instruction, type, "div", kind)              \
-    MP_HOST_DEVICE MP_ALWAYS_INLINE type root_by_instruction(type a) noexcept { \
-        type result;                                                            \
-        MP_ROOT_INSTRUCTION(kind);                                              \
-        return result;                                                          \
+#define MP_OPERATIONS(type, kind, bits, operand)                                     \
+    MP_BINARY_OPERATION(added_by_instruction, type, "add", kind, bits, operand)      \
+    MP_BINARY_OPERATION(subtracted_by_instruction, type, "sub", kind, bits, operand) \
+    MP_BINARY_OPERATION(multiplied_by_instruction, type, "mul", kind, bits, operand) \
+    MP_BINARY_OPERATION(divided_by_instruction, type, "div", kind, bits, operand)    \
+    MP_HOST_DEVICE MP_ALWAYS_INLINE type root_by_instruction(type a) noexcept {      \
+        type result;                                                                 \
+        MP_ROOT_INSTRUCTION(kind, bits, operand);                                    \
+        return result;                                                               \
     }
-MP_OPERATIONS(float, "s")
-MP_OPERATIONS(double, "d")
+MP_OPERATIONS(float, "s", "32", "f")
+MP_OPERATIONS(double, "d", "64", "d")
 #undef MP_OPERATIONS
 #undef MP_BINARY_OPERATION
 #undef MP_OPERAND
@@ -143,8 +144,6 @@ inline double root_by_instruction(double a) noexcept {
 }
 #endif
 #undef MP_BARRED_OPERATIONS
-
-#endif
 
 #endif
 
@@ -217,7 +216,23 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE float fused_multiply_add(float a, float b, float
 #endif
 }
 
-#if !MP_DEVICE_CODE
+#if MP_DEVICE_CODE
+__device__ __forceinline__ float float_multiply_add(float a, float b, float c) {
+    float result;
+    asm("fma.rn.f32 %0, %1, %2, %3;" : "=f"(result) : "f"(a), "f"(b), "f"(c));
+    return result;
+}
+__device__ __forceinline__ double double_from_float(float a) {
+    double result;
+    asm("cvt.f64.f32 %0, %1;" : "=d"(result) : "f"(a));
+    return result;
+}
+__device__ __forceinline__ float float_from_double(double a) {
+    float result;
+    asm("cvt.rn.f32.f64 %0, %1;" : "=f"(result) : "d"(a));
+    return result;
+}
+#else
 /// fused_multiply_add with operands and result behind opt_barrier.
 MP_HOST_DEVICE MP_ALWAYS_INLINE float float_multiply_add(float a, float b, float c) noexcept {
     return opt_barrier(fused_multiply_add(opt_barrier(a), opt_barrier(b), opt_barrier(c)));

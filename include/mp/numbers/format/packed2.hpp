@@ -6,7 +6,7 @@
 #include <mp/numbers/format/conversion_repairs.hpp>
 #include <mp/numbers/format/operations.hpp>
 #if MP_DEVICE_CODE
-#include <mp/numbers/format/device_pairs.hpp>
+#include <mp/numbers/format/device.hpp>
 #endif
 
 #include <concepts>
@@ -127,7 +127,7 @@ public:
 #if MP_DEVICE_CODE
         if constexpr (detail::has_device_instructions<format>) {
             if (!__builtin_is_constant_evaluated())
-                return from_bits(detail::device_pair_add<format>(a.bits_, b.bits_));
+                return from_bits(detail::device_add<format>(a.bits_, b.bits_));
         }
 #endif
         return {a.first() + b.first(), a.second() + b.second()};
@@ -137,7 +137,7 @@ public:
 #if MP_DEVICE_CODE
         if constexpr (detail::has_device_instructions<format>) {
             if (!__builtin_is_constant_evaluated())
-                return from_bits(detail::device_pair_subtract<format>(a.bits_, b.bits_));
+                return from_bits(detail::device_subtract<format>(a.bits_, b.bits_));
         }
 #endif
         return {a.first() - b.first(), a.second() - b.second()};
@@ -147,7 +147,7 @@ public:
 #if MP_DEVICE_CODE
         if constexpr (detail::has_device_instructions<format>) {
             if (!__builtin_is_constant_evaluated())
-                return from_bits(detail::device_pair_multiply<format>(a.bits_, b.bits_));
+                return from_bits(detail::device_multiply<format>(a.bits_, b.bits_));
         }
 #endif
         return {a.first() * b.first(), a.second() * b.second()};
@@ -241,7 +241,7 @@ MP_HOST_DEVICE constexpr packed2<Number> choose_pair(packed2<Number> a, packed2<
 #if MP_DEVICE_CODE
     if constexpr (orders_by_instruction<typename Number::format>) {
         if (!__builtin_is_constant_evaluated()) {
-            return packed2<Number>::from_bits(device_pair_choose<typename Number::format>(
+            return packed2<Number>::from_bits(device_choose<typename Number::format>(
                 a.bits(), b.bits(), smaller, rule == nan_rule::propagate));
         }
     }
@@ -314,7 +314,7 @@ template <class Number>
     if constexpr (detail::has_device_instructions<typename Number::format>) {
         if (!__builtin_is_constant_evaluated()) {
             return packed2<Number>::from_bits(
-                detail::device_pair_multiply_add<typename Number::format>(a.bits(), b.bits(), c.bits()));
+                detail::device_multiply_add<typename Number::format>(a.bits(), b.bits(), c.bits()));
         }
     }
 #endif

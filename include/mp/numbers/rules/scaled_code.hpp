@@ -8,7 +8,7 @@
 #include <mp/numbers/format/float_arithmetic.hpp>
 #include <mp/numbers/format/operations.hpp>
 #if MP_DEVICE_CODE
-#include <mp/numbers/format/device_small_formats.hpp>
+#include <mp/numbers/format/device_conversions.hpp>
 #endif
 
 #include <cstdint>
