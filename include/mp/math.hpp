@@ -26,7 +26,6 @@
 /// better: up to 16 bits of precision all 32 random bits mean something.
 #pragma once
 
-#include <mp/numbers/format/math/angles_in_half_turns.hpp>
 #include <mp/numbers/format/math/error_function.hpp>
 #include <mp/numbers/format/math/exponential.hpp>
 #include <mp/numbers/format/math/fpclassify.hpp>
@@ -35,7 +34,6 @@
 #include <mp/numbers/format/math/inverse_trigonometric.hpp>
 #include <mp/numbers/format/math/logarithm.hpp>
 #include <mp/numbers/format/math/mixed_math.hpp>
-#include <mp/numbers/format/math/more_powers.hpp>
 #include <mp/numbers/format/math/power.hpp>
 #include <mp/numbers/format/math/shifted_by_one.hpp>
 #include <mp/numbers/format/math/trigonometric.hpp>

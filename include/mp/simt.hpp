@@ -7,7 +7,7 @@
 #include <mp/device/simt/gpu_executor.hpp>
 #include <mp/device/simt/host/access_statistics.hpp>
 #include <mp/device/simt/host/launch.hpp>
-#include <mp/device/simt/host/simulated_thread.hpp>
+#include <mp/device/simt/host/wgmma_operations.hpp>
 #include <mp/device/simt/kernel_error.hpp>
 #include <mp/device/simt/kernel_traits.hpp>
 #include <mp/device/simt/launch_recorder.hpp>
@@ -15,4 +15,3 @@
 #include <mp/device/simt/memory_checker.hpp>
 #include <mp/device/simt/shared_pointer.hpp>
 #include <mp/device/simt/simulated_gpu.hpp>
-#include <mp/device/simt/simulated_graph.hpp>

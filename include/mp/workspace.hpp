@@ -84,7 +84,7 @@ public:
         return reinterpret_cast<Element*>(take(count * sizeof(Element)));
     }
 
-    /// Tensor maps of the stream's products, which are encoded once: see <mp/device/simt/tensor_map_cache.hpp>.
+    /// Tensor maps of the stream's products, which are encoded once: see <mp/device/simt/tensor_map.hpp>.
     template <class Cache = simt::tensor_map_cache>
     [[nodiscard]] Cache& tensor_maps() {
         if (tensor_maps_ == nullptr) tensor_maps_ = std::make_shared<Cache>();

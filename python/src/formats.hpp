@@ -4,7 +4,7 @@
 #pragma once
 
 #include <mp/arrays/convert/range_report.hpp>
-#include <mp/numbers/format/environment.hpp>
+#include <mp/numbers/format/projection.hpp>
 
 #include <cstddef>
 #include <cstdint>

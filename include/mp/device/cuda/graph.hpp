@@ -5,7 +5,7 @@
 
 #include <mp/device/cuda/error.hpp>
 #include <mp/device/cuda/stream.hpp>
-#include <mp/device/simt/simulated_graph.hpp>
+#include <mp/device/simt/launch_recorder.hpp>
 #include <mp/error.hpp>
 
 #include <cuda_runtime_api.h>

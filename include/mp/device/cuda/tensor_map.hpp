@@ -8,7 +8,6 @@
 #include <mp/device/cuda/error.hpp>
 #include <mp/device/cuda/stream.hpp>
 #include <mp/device/simt/tensor_map.hpp>
-#include <mp/device/simt/tensor_map_cache.hpp>
 #include <mp/workspace.hpp>
 
 #include <cuda.h>

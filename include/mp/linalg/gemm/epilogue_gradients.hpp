@@ -9,7 +9,7 @@
 #include <mp/linalg/gemm/epilogue_operands.hpp>
 #include <mp/linalg/gemm/epilogue_runs.hpp>
 #include <mp/matrix_view.hpp>
-#include <mp/numbers/format/number_traits.hpp>
+#include <mp/numbers/format/basic_float.hpp>
 #include <mp/numbers/rules/elementwise.hpp>
 #include <mp/numbers/simd/processor.hpp>
 #include <mp/numbers/simd/select_target.hpp>

@@ -14,7 +14,7 @@
 #include <mp/executor.hpp>
 #include <mp/nn/scaling/reducer.hpp>
 #include <mp/nn/scaling/unscale.hpp>
-#include <mp/numbers/format/number_traits.hpp>
+#include <mp/numbers/format/basic_float.hpp>
 #include <mp/numbers/format/operations.hpp>
 
 #include <algorithm>

@@ -12,7 +12,7 @@
 #include <mp/numbers/format/exact_arithmetic.hpp>
 #include <mp/numbers/format/float_arithmetic.hpp>
 #include <mp/numbers/format/named_formats.hpp>
-#include <mp/numbers/format/number_traits.hpp>
+#include <mp/numbers/format/basic_float.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -9,7 +9,7 @@
 #include <mp/nn/scaling/policy.hpp>
 #include <mp/nn/scaling/scaled_gradient.hpp>
 #include <mp/nn/scaling/unscale.hpp>
-#include <mp/numbers/format/number_traits.hpp>
+#include <mp/numbers/format/basic_float.hpp>
 
 #include <atomic>
 #include <cstddef>

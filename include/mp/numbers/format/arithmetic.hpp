@@ -10,9 +10,8 @@
 ///     mp::add(a, b, env);                       // env.raised says what happened
 #pragma once
 
-#include <mp/numbers/format/exact_remainder.hpp>
-#include <mp/numbers/format/exact_sums.hpp>
-#include <mp/numbers/format/number_traits.hpp>
+#include <mp/numbers/format/basic_float.hpp>
+#include <mp/numbers/format/exact_arithmetic.hpp>
 
 namespace mp { inline namespace MP_ISA_NAMESPACE {
 

@@ -4,7 +4,7 @@
 /// welcome.
 #pragma once
 
-#include <mp/numbers/format/number_traits.hpp>
+#include <mp/numbers/format/basic_float.hpp>
 
 namespace mp { inline namespace MP_ISA_NAMESPACE {
 

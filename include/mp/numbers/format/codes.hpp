@@ -5,7 +5,7 @@
 
 #include <mp/config.hpp>
 #include <mp/numbers/format/descriptor.hpp>
-#include <mp/numbers/format/environment.hpp>
+#include <mp/numbers/format/projection.hpp>
 
 #include <cstdint>
 

@@ -3,7 +3,7 @@
 /// A number decomposed for a reader: its bits by field, its exact value, its neighbours.
 #pragma once
 
-#include <mp/numbers/format/number_traits.hpp>
+#include <mp/numbers/format/basic_float.hpp>
 #include <mp/numbers/format/printing.hpp>
 
 #include <cstddef>

@@ -9,7 +9,7 @@
 /// this.
 #pragma once
 
-#include <mp/numbers/format/number_traits.hpp>
+#include <mp/numbers/format/basic_float.hpp>
 #include <mp/numbers/format/printing.hpp>
 
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {

@@ -10,5 +10,4 @@
 #include <mp/numbers/format/manipulation.hpp>
 #include <mp/numbers/format/mixed_functions.hpp>
 #include <mp/numbers/format/ordering.hpp>
-#include <mp/numbers/format/payload.hpp>
 #include <mp/numbers/format/philox.hpp>

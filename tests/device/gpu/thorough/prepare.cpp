@@ -4,7 +4,7 @@
 
 #include <mp/device/gpu/gemm.hpp>
 #include <mp/device/gpu/gemm_grouped.hpp>
-#include <mp/device/simt/tensor_map_cache.hpp>
+#include <mp/device/simt/tensor_map.hpp>
 #include <mp/half.hpp>
 #include <mp/simt.hpp>
 

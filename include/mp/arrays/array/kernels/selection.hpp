@@ -4,7 +4,7 @@
 #pragma once
 
 #include <mp/arrays/array/kernels/arithmetic.hpp>
-#include <mp/numbers/format/number_traits.hpp>
+#include <mp/numbers/format/basic_float.hpp>
 #include <mp/numbers/format/ordering.hpp>
 
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {

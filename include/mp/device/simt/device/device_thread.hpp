@@ -2,8 +2,7 @@
 /// \file
 /// A thread of a GPU, as kernels see it. The functions of mp::simt::device_thread are the plain instructions;
 /// where a kernel runs on the host it gets an mp::simt::simulated_thread, which has the same ones and checks
-/// them. What they mean is said in basics.hpp (who; warp, block and memory), copies.hpp, barriers.hpp,
-/// matrices.hpp, wmma.hpp and wgmma.hpp.
+/// them. What they mean is said in basics.hpp (who; warp, block and memory), barriers.hpp, matrices.hpp and wgmma.hpp.
 ///
 /// Everything that is said of a warp holds for all 32 lanes: operations of a warp are called by all of them,
 /// at the same place of the kernel. Lanes that have left it are not waited for by shuffles, votes and

@@ -3,7 +3,7 @@
 /// Barrier objects in shared memory, and copies of tiles that arrive at them, on the host.
 #pragma once
 
-#include <mp/device/simt/host/copy_operations.hpp>
+#include <mp/device/simt/host/memory_operations.hpp>
 #include <mp/device/simt/host/tile_copies.hpp>
 #include <mp/device/simt/shared_pointer.hpp>
 #include <mp/device/simt/tensor_map.hpp>

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// A cluster of blocks on the host: its threads as fibers, their shared memory, and who waits for what.
+/// A cluster of blocks on the host: its threads as fibers, their scheduler, their shared memory, who waits for what,
+/// and what has to have ended when a thread or a block leaves the kernel.
 #pragma once
 
+#include <mp/base/bits.hpp>
 #include <mp/config.hpp>
 #include <mp/device/simt/host/access_statistics.hpp>
 #include <mp/device/simt/host/clock.hpp>
-#include <mp/device/simt/host/cluster_exits.hpp>
-#include <mp/device/simt/host/failure_text.hpp>
 #include <mp/device/simt/host/fault_reporter.hpp>
 #include <mp/device/simt/host/fiber.hpp>
 #include <mp/device/simt/host/registers_of_block.hpp>
-#include <mp/device/simt/host/scheduler.hpp>
 #include <mp/device/simt/host/shared_memory.hpp>
 #include <mp/device/simt/host/thread_state.hpp>
 #include <mp/device/simt/host/tile_layouts.hpp>
@@ -33,6 +32,184 @@
 #include <vector>
 
 namespace mp::simt::detail { inline namespace MP_ISA_NAMESPACE {
+
+/// Stores of tiles, for which nobody can wait any more: those whose shared memory has been read are written.
+inline void end_stores(const fault_reporter& report, thread_state& thread) {
+    if (!thread.open_stores.operations.empty()) {
+        report.fail(thread, thread.open_stores.operations.front()->where(), kernel_violation::unfinished_copy,
+                    "begins to store a tile, and leaves the kernel without commit_stores()");
+    }
+    if (thread.store_groups.empty()) return;
+    for (deferred_group& group : thread.store_groups) {
+        if (!group.operations.empty() && !group.read) {
+            report.fail(
+                thread, group.operations.front()->where(), kernel_violation::unfinished_copy,
+                "begins to store a tile, and leaves the kernel without waiting until shared memory has "
+                "been read");
+        }
+        for (const auto& store : group.operations) store->land();
+    }
+    thread.store_groups.clear();
+}
+
+/// Products of its warpgroup whose sums the thread has not waited for.
+inline void check_products(const fault_reporter& report, const thread_state& thread,
+                           const warpgroup_state& group) {
+    const sums_in_flight* const sums =
+        group.sums_of_thread(static_cast<std::size_t>(thread.number % warpgroup_size));
+    if (sums == nullptr) return;
+    report.fail(thread, sums->where, kernel_violation::unfinished_copy,
+                sums->last_group < group.committed
+                    ? "begins a product of a warpgroup, and leaves the kernel without wait_products() for it"
+                    : "begins a product of a warpgroup, and leaves the kernel without commit_products()");
+}
+
+/// A grid that ends without having waited lets the next one begin to work before the one before it has ended.
+inline void check_has_waited(const fault_reporter& report, const thread_state& thread) {
+    if (!thread.is_dependent) return;
+    throw report.fault_of_block(
+        thread.block, kernel_violation::race,
+        "thread " + std::to_string(thread.index) + " leaves the kernel without wait_dependencies()");
+}
+
+/// Operations under way, in the order in which they began.
+using deferred_operations = std::deque<std::unique_ptr<deferred_operation>>;
+
+/// Other blocks of the cluster arrive at a block's barrier objects, and asynchronous units write into its
+/// shared memory, which is gone when its last thread leaves the kernel. So each of these accesses has to have
+/// happened before some thread of the block left, whatever order they ran in this time.
+class cluster_exits {
+public:
+    struct access {
+        std::size_t participant;
+        std::uint32_t epoch;
+        site where;
+    };
+
+    void reset(std::size_t blocks, std::size_t participants) {
+        in_use_ = false;
+        blocks_ = blocks;
+        participants_ = participants;
+    }
+    /// An access to the memory of a block, by another block or an asynchronous unit.
+    void note(int block, const access& it) {
+        if (!in_use_) {
+            in_use_ = true;
+            accesses_.assign(blocks_, {});
+            known_.assign(blocks_, vector_clock(participants_));
+        }
+        std::vector<access>& list = accesses_[static_cast<std::size_t>(block)];
+        for (access& old : list) {
+            if (old.participant != it.participant) continue;
+            old = it;
+            return;
+        }
+        list.push_back(it);
+    }
+    /// A thread leaves the kernel. (One that left before the first access knew nothing of any.)
+    void leave(const thread_state& thread) {
+        if (in_use_) known_[static_cast<std::size_t>(thread.block)].join(thread.clock);
+    }
+    /// All threads of a block have left: nothing may reach into its memory any more.
+    void check(const fault_reporter& report, int block, const deferred_operations& deferred) const {
+        for (const auto& operation : deferred) {
+            if (operation->block() != block) continue;
+            throw report.fault_of_block(
+                block, kernel_violation::unfinished_copy,
+                "the block has ended while a copy into its shared memory is under way (" +
+                    place_of(operation->where()) + ")");
+        }
+        if (!in_use_) return;
+        for (const access& it : accesses_[static_cast<std::size_t>(block)]) {
+            if (it.epoch <= known_[static_cast<std::size_t>(block)][it.participant]) continue;
+            if (it.participant >= report.thread_count()) {
+                throw report.fault_of_block(
+                    block, kernel_violation::unfinished_copy,
+                    "the block has ended without having waited for a copy into its shared memory (" +
+                        place_of(it.where) + ")");
+            }
+            throw report.fault_of_block(
+                block, kernel_violation::early_exit,
+                "the block has ended, and nothing made it stay until " +
+                    report.name_of(report.first_block(), static_cast<int>(it.participant)) +
+                    " had reached into its shared memory (" + place_of(it.where) + ")");
+        }
+    }
+
+private:
+    bool in_use_ = false;
+    std::size_t blocks_ = 0;
+    std::size_t participants_ = 0;
+    std::vector<std::vector<access>> accesses_;
+    std::vector<vector_clock> known_;
+};
+
+/// Random numbers for schedules (splitmix64: S. Vigna's mixing of a counter).
+class schedule_random {
+public:
+    explicit schedule_random(std::uint64_t seed) : state_(seed * 0x9E37'79B9'7F4A'7C15U + 1) {}
+
+    std::uint64_t operator()() {
+        std::uint64_t x = state_ += 0x9E37'79B9'7F4A'7C15U;
+        x = (x ^ (x >> 30)) * 0xBF58'476D'1CE4'E5B9U;
+        x = (x ^ (x >> 27)) * 0x94D0'49BB'1331'11EBU;
+        return x ^ (x >> 31);
+    }
+    /// A number below `count`, which is small.
+    std::size_t below(std::size_t count) { return mp::detail::as<std::size_t>((*this)() % count); }
+
+private:
+    std::uint64_t state_;
+};
+
+/// The runnable threads, and the choice of the next one. With seed 0 warps and lanes take turns in order. Any
+/// other seed draws: how likely it is that the warp that ran last runs on (from never to nearly always, so
+/// that warps keep step in some schedules and run far ahead of each other in others), and then warp and lane
+/// each time.
+class scheduler {
+public:
+    scheduler(std::size_t threads, std::uint64_t seed)
+        : random_(seed), ordered_(seed == 0), runnable_(threads / warp_size, 0) {
+        constexpr unsigned stay_of_256[] = {0, 128, 240, 255};
+        stay_ = stay_of_256[random_.below(4)];
+    }
+
+    void set_runnable(std::size_t thread) {
+        runnable_[thread / warp_size] |= std::uint32_t{1} << (thread % warp_size);
+    }
+
+    /// Takes one runnable thread out; -1 if there is none.
+    [[nodiscard]] std::ptrdiff_t take() {
+        const std::size_t warps = runnable_.size();
+        std::size_t warp = last_;
+        if (ordered_ || runnable_[warp] == 0 || random_.below(256) >= stay_) {
+            const std::size_t begin = ordered_ ? last_ : random_.below(warps);
+            std::size_t tried = 0;
+            for (warp = begin; tried < warps && runnable_[warp] == 0; ++tried) warp = (warp + 1) % warps;
+            if (tried == warps) return -1;
+        }
+        last_ = warp;
+        const std::uint32_t mask = runnable_[warp];
+        const std::size_t from = ordered_ ? 0 : random_.below(warp_size);
+        std::size_t lane = from;
+        while ((mask >> lane & 1U) == 0) lane = (lane + 1) % warp_size;
+        runnable_[warp] &= ~(std::uint32_t{1} << lane);
+        return static_cast<std::ptrdiff_t>(warp * warp_size + lane);
+    }
+
+    /// Whether something that may happen at any time happens now: each time with one of `odds`, and never on
+    /// its own where the order is fixed.
+    [[nodiscard]] bool chance(std::size_t odds) { return !ordered_ && random_.below(odds) == 0; }
+    /// One of `count`.
+    [[nodiscard]] std::size_t choose(std::size_t count) { return ordered_ ? 0 : random_.below(count); }
+
+private:
+    schedule_random random_;
+    bool ordered_;
+    unsigned stay_ = 0;
+    std::size_t last_ = 0;
+    std::vector<std::uint32_t> runnable_;
+};
 
 /// Runs one cluster of blocks after the other on one thread of the operating system.
 class cluster : public fault_reporter {

@@ -6,7 +6,7 @@
 #include <mp/base/parallel.hpp>
 #include <mp/device/simt/host/cluster.hpp>
 #include <mp/device/simt/host/global_memory.hpp>
-#include <mp/device/simt/host/simulated_thread.hpp>
+#include <mp/device/simt/host/wgmma_operations.hpp>
 #include <mp/device/simt/kernel_traits.hpp>
 #include <mp/device/simt/launch_recorder.hpp>
 #include <mp/device/simt/launch_shape.hpp>

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// Matrix instructions of a warpgroup on the host. A product is computed when it begins; its registers hold
+/// A thread of a GPU on the host, and matrix instructions of a warpgroup. A product is computed when it begins; its registers hold
 /// NaN until the thread has waited, and the operands must not be written until then, so that it makes no
 /// difference.
 #pragma once
 
 #include <mp/device/simt/fragments.hpp>
+#include <mp/device/simt/host/matrix_operations.hpp>
 #include <mp/device/simt/host/registers_of_block.hpp>
 #include <mp/device/simt/host/tensor_core_tile.hpp>
 #include <mp/device/simt/host/tile_layouts.hpp>
-#include <mp/device/simt/host/wmma_operations.hpp>
 #include <mp/device/simt/matrix_descriptor.hpp>
 #include <mp/linalg/tensor_core/arch.hpp>
 
@@ -381,3 +381,19 @@ private:
 };
 
 }}  // namespace mp::simt::detail
+
+namespace mp::simt {
+
+/// What kernels get as their thread where they run on the host: the operations of
+/// <mp/device/simt/device/device_thread.hpp>, checked.
+template <arch Arch>
+class simulated_thread : public detail::wgmma_operations<Arch> {
+public:
+    static constexpr int capability = static_cast<int>(Arch);
+    static constexpr bool on_device = false;
+    static constexpr bool has_warpgroups = Arch == arch::sm_90;
+
+    explicit simulated_thread(detail::thread_state& state) : detail::wgmma_operations<Arch>(state) {}
+};
+
+}  // namespace mp::simt

@@ -6,7 +6,7 @@
 #include <mp/base/replayed_work.hpp>
 #include <mp/device/gpu/device_value.hpp>
 #include <mp/device/simt/gpu_executor.hpp>
-#include <mp/device/simt/simulated_graph.hpp>
+#include <mp/device/simt/launch_recorder.hpp>
 #include <mp/executor.hpp>
 
 #include <cstddef>

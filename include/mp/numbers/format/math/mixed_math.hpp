@@ -10,8 +10,8 @@
 /// of up to 64 bits as well.
 #pragma once
 
-#include <mp/numbers/format/math/angles_in_half_turns.hpp>
-#include <mp/numbers/format/math/more_powers.hpp>
+#include <mp/numbers/format/math/inverse_trigonometric.hpp>
+#include <mp/numbers/format/math/power.hpp>
 #include <mp/numbers/format/mixed_functions.hpp>
 
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {

@@ -11,7 +11,7 @@
 #include <mp/numbers/format/basic_float.hpp>
 #include <mp/numbers/format/math/evaluation.hpp>
 #include <mp/numbers/format/math/fast_trigonometric.hpp>
-#include <mp/numbers/format/math/long_two_over_pi.hpp>
+#include <mp/numbers/format/math/two_over_pi.hpp>
 
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 

@@ -4,8 +4,8 @@
 /// one, an operation makes another one of it, and that is projected to the format of the result, once.
 #pragma once
 
-#include <mp/numbers/format/exact_sums.hpp>
-#include <mp/numbers/format/number_traits.hpp>
+#include <mp/numbers/format/basic_float.hpp>
+#include <mp/numbers/format/exact_arithmetic.hpp>
 
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
