@@ -7,7 +7,7 @@
 #include <mp/device/gpu/gemm/plan.hpp>
 #include <mp/device/gpu/properties.hpp>
 #include <mp/device/simt/fragments.hpp>
-#include <mp/device/simt/launch_shape.hpp>
+#include <mp/device/simt/kernel_traits.hpp>
 #include <mp/device/simt/matrix_descriptor.hpp>
 #include <mp/device/simt/shared_pointer.hpp>
 #include <mp/half.hpp>

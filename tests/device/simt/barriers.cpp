@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "device/simt/body.hpp"
 
-#include <mp/device/simt/swizzle.hpp>
+#include <mp/device/simt/matrix_descriptor.hpp>
 #include <mp/device/simt/tensor_map.hpp>
 #include <mp/error.hpp>
 

@@ -4,7 +4,6 @@
 #include <mp/bfloat16.hpp>
 #include <mp/device/simt/fragments.hpp>
 #include <mp/device/simt/matrix_descriptor.hpp>
-#include <mp/device/simt/swizzle.hpp>
 #include <mp/float8.hpp>
 #include <mp/half.hpp>
 #include <mp/tensor_core.hpp>

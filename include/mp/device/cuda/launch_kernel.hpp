@@ -9,7 +9,6 @@
 #include <mp/device/cuda/stream.hpp>
 #include <mp/device/simt/device/device_thread.hpp>
 #include <mp/device/simt/kernel_traits.hpp>
-#include <mp/device/simt/launch_shape.hpp>
 
 #include <cuda_runtime_api.h>
 

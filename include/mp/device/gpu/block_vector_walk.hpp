@@ -8,7 +8,6 @@
 #include <mp/device/gpu/packed_chunks.hpp>
 #include <mp/device/gpu/row_access.hpp>
 #include <mp/device/simt/kernel_traits.hpp>
-#include <mp/device/simt/launch_shape.hpp>
 #include <mp/matrix_view.hpp>
 
 #include <algorithm>

@@ -7,7 +7,7 @@
 #include <mp/config.hpp>
 #include <mp/device/gpu/reductions.hpp>
 #include <mp/device/gpu/row_access.hpp>
-#include <mp/device/simt/launch_shape.hpp>
+#include <mp/device/simt/kernel_traits.hpp>
 #include <mp/numbers/format/float_arithmetic.hpp>
 #include <mp/numbers/rules/float_float.hpp>
 

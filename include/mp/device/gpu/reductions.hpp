@@ -17,7 +17,6 @@
 
 #include <mp/config.hpp>
 #include <mp/device/simt/kernel_traits.hpp>
-#include <mp/device/simt/launch_shape.hpp>
 #include <mp/device/simt/shared_pointer.hpp>
 
 #include <cstddef>

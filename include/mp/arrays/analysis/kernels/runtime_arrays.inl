@@ -8,7 +8,7 @@
 // where decisions change (numbers of the format, midpoints, multiples of 2^-random_bits ulp) are doubles. So the format has
 // at most 52 bits, or 53 minus the random bits.
 //
-// Errors are exact unless something underflows or overflows; such lanes have the integers of runtime_operations.hpp.
+// Errors are exact unless something underflows or overflows; such lanes have the integers of runtime_format.hpp.
 
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE { namespace MP_TARGET {
 

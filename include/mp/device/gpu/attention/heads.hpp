@@ -8,7 +8,7 @@
 #include <mp/device/gpu/chunks.hpp>
 #include <mp/device/gpu/gemm/problem.hpp>
 #include <mp/device/gpu/row_access.hpp>
-#include <mp/device/simt/launch_shape.hpp>
+#include <mp/device/simt/kernel_traits.hpp>
 #include <mp/device/simt/shared_pointer.hpp>
 #include <mp/float8.hpp>
 #include <mp/half.hpp>

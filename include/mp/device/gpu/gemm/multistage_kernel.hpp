@@ -10,7 +10,7 @@
 #include <mp/device/gpu/gemm/problem.hpp>
 #include <mp/device/gpu/gemm/stage_copies.hpp>
 #include <mp/device/gpu/properties.hpp>
-#include <mp/device/simt/launch_shape.hpp>
+#include <mp/device/simt/kernel_traits.hpp>
 #include <mp/device/simt/shared_pointer.hpp>
 
 #include <algorithm>

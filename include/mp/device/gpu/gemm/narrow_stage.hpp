@@ -9,8 +9,8 @@
 #include <mp/device/gpu/chunks.hpp>
 #include <mp/device/gpu/gemm/stage_copies.hpp>
 #include <mp/device/simt/fragments.hpp>
+#include <mp/device/simt/matrix_descriptor.hpp>
 #include <mp/device/simt/shared_pointer.hpp>
-#include <mp/device/simt/swizzle.hpp>
 #include <mp/float8.hpp>
 #include <mp/half.hpp>
 #include <mp/packed2.hpp>

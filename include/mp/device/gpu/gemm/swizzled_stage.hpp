@@ -7,9 +7,9 @@
 #include <mp/device/gpu/gemm/problem.hpp>
 #include <mp/device/gpu/gemm/stage_copies.hpp>
 #include <mp/device/simt/fragments.hpp>
-#include <mp/device/simt/launch_shape.hpp>
+#include <mp/device/simt/kernel_traits.hpp>
+#include <mp/device/simt/matrix_descriptor.hpp>
 #include <mp/device/simt/shared_pointer.hpp>
-#include <mp/device/simt/swizzle.hpp>
 #include <mp/half.hpp>
 
 #include <cstddef>

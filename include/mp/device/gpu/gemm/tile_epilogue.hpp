@@ -8,7 +8,7 @@
 #include <mp/config.hpp>
 #include <mp/device/gpu/chunks.hpp>
 #include <mp/device/gpu/gemm/round_results.hpp>
-#include <mp/device/simt/launch_shape.hpp>
+#include <mp/device/simt/kernel_traits.hpp>
 #include <mp/linalg/gemm/epilogue.hpp>
 #include <mp/linalg/gemm/epilogue_gradients.hpp>
 #include <mp/linalg/gemm/epilogue_outputs.hpp>

@@ -13,7 +13,7 @@
 #include <mp/device/gpu/gemm/stored_tile.hpp>
 #include <mp/device/gpu/gemm/tile_epilogue.hpp>
 #include <mp/device/simt/fragments.hpp>
-#include <mp/device/simt/launch_shape.hpp>
+#include <mp/device/simt/kernel_traits.hpp>
 #include <mp/device/simt/shared_pointer.hpp>
 #include <mp/device/simt/tensor_map.hpp>
 

@@ -7,7 +7,7 @@
 #include <mp/device/gpu/chunks.hpp>
 #include <mp/device/gpu/gemm/multistage_kernel.hpp>
 #include <mp/device/simt/fragments.hpp>
-#include <mp/device/simt/launch_shape.hpp>
+#include <mp/device/simt/kernel_traits.hpp>
 #include <mp/device/simt/shared_pointer.hpp>
 #include <mp/numbers/format/float_arithmetic.hpp>
 

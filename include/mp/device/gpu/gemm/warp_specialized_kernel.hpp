@@ -20,7 +20,7 @@
 #include <mp/device/gpu/gemm/warpgroup_turns.hpp>
 #include <mp/device/gpu/properties.hpp>
 #include <mp/device/simt/fragments.hpp>
-#include <mp/device/simt/launch_shape.hpp>
+#include <mp/device/simt/kernel_traits.hpp>
 #include <mp/device/simt/tensor_map.hpp>
 #include <mp/linalg/gemm/epilogue.hpp>
 

@@ -11,7 +11,7 @@
 #include <mp/device/gpu/gemm/tile_stage.hpp>
 #include <mp/device/gpu/gemm/warp_scales.hpp>
 #include <mp/device/simt/fragments.hpp>
-#include <mp/device/simt/launch_shape.hpp>
+#include <mp/device/simt/kernel_traits.hpp>
 #include <mp/numbers/format/float_arithmetic.hpp>
 
 #include <cstddef>

@@ -7,7 +7,7 @@
 
 #include <mp/config.hpp>
 #include <mp/device/simt/device/memory.hpp>
-#include <mp/device/simt/launch_shape.hpp>
+#include <mp/device/simt/kernel_traits.hpp>
 #include <mp/device/simt/shared_pointer.hpp>
 
 #include <cstddef>

@@ -4,7 +4,7 @@
 #pragma once
 
 #include <mp/config.hpp>
-#include <mp/device/simt/launch_shape.hpp>
+#include <mp/device/simt/kernel_traits.hpp>
 
 #include <algorithm>
 #include <array>

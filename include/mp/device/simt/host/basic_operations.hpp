@@ -7,7 +7,7 @@
 #include <mp/device/simt/host/cluster.hpp>
 #include <mp/device/simt/host/thread_state.hpp>
 #include <mp/device/simt/kernel_error.hpp>
-#include <mp/device/simt/launch_shape.hpp>
+#include <mp/device/simt/kernel_traits.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -10,13 +10,12 @@
 #include <mp/device/simt/host/clock.hpp>
 #include <mp/device/simt/host/fault_reporter.hpp>
 #include <mp/device/simt/host/fiber.hpp>
-#include <mp/device/simt/host/registers_of_block.hpp>
 #include <mp/device/simt/host/shared_memory.hpp>
 #include <mp/device/simt/host/thread_state.hpp>
 #include <mp/device/simt/host/tile_layouts.hpp>
 #include <mp/device/simt/host/warpgroup_state.hpp>
 #include <mp/device/simt/kernel_error.hpp>
-#include <mp/device/simt/launch_shape.hpp>
+#include <mp/device/simt/kernel_traits.hpp>
 #include <mp/error.hpp>
 
 #include <algorithm>

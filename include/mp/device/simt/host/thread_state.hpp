@@ -6,7 +6,7 @@
 #include <mp/device/simt/host/clock.hpp>
 #include <mp/device/simt/host/fiber.hpp>
 #include <mp/device/simt/host/shared_memory.hpp>
-#include <mp/device/simt/launch_shape.hpp>
+#include <mp/device/simt/kernel_traits.hpp>
 
 #include <cstddef>
 #include <cstdint>

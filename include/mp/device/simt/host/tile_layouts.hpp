@@ -7,7 +7,7 @@
 #include <mp/config.hpp>
 #include <mp/device/simt/host/access_history.hpp>
 #include <mp/device/simt/host/thread_state.hpp>
-#include <mp/device/simt/swizzle.hpp>
+#include <mp/device/simt/matrix_descriptor.hpp>
 #include <mp/device/simt/tensor_map.hpp>
 
 #include <cstddef>

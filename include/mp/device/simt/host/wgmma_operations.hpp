@@ -7,9 +7,9 @@
 
 #include <mp/device/simt/fragments.hpp>
 #include <mp/device/simt/host/matrix_operations.hpp>
-#include <mp/device/simt/host/registers_of_block.hpp>
 #include <mp/device/simt/host/tensor_core_tile.hpp>
 #include <mp/device/simt/host/tile_layouts.hpp>
+#include <mp/device/simt/host/warpgroup_state.hpp>
 #include <mp/device/simt/matrix_descriptor.hpp>
 #include <mp/linalg/tensor_core/arch.hpp>
 

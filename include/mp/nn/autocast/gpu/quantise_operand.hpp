@@ -8,7 +8,6 @@
 #include <mp/config.hpp>
 #include <mp/device/gpu/reductions.hpp>
 #include <mp/device/simt/kernel_traits.hpp>
-#include <mp/device/simt/launch_shape.hpp>
 #include <mp/device/simt/shared_pointer.hpp>
 #include <mp/executor.hpp>
 #include <mp/nn/autocast/quantise_operand.hpp>

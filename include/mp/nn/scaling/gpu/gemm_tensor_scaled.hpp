@@ -13,7 +13,6 @@
 #include <mp/device/gpu/gemm/warpgroup_product.hpp>
 #include <mp/device/simt/gpu_executor.hpp>
 #include <mp/device/simt/kernel_traits.hpp>
-#include <mp/device/simt/launch_shape.hpp>
 #include <mp/error.hpp>
 #include <mp/linalg/gemm/epilogue.hpp>
 #include <mp/matrix_view.hpp>

@@ -13,7 +13,6 @@
 #include <mp/device/gpu/row_access.hpp>
 #include <mp/device/simt/gpu_executor.hpp>
 #include <mp/device/simt/kernel_traits.hpp>
-#include <mp/device/simt/launch_shape.hpp>
 #include <mp/device/simt/shared_pointer.hpp>
 #include <mp/error.hpp>
 #include <mp/executor.hpp>

@@ -6,7 +6,7 @@
 
 #include <mp/numbers/format/manipulation.hpp>
 #include <mp/numbers/format/p3109/descriptor.hpp>
-#include <mp/numbers/format/p3109/extended_real.hpp>
+#include <mp/numbers/format/p3109/real_functions.hpp>
 
 #include <algorithm>
 #include <cstdint>

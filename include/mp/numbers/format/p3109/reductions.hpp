@@ -3,7 +3,7 @@
 /// Exact sums and products of many closed extended reals, in integers whose size follows from the formats.
 #pragma once
 
-#include <mp/numbers/format/p3109/extended_real.hpp>
+#include <mp/numbers/format/p3109/real_functions.hpp>
 
 #include <cstddef>
 
