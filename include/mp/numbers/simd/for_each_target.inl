@@ -26,108 +26,72 @@
 
 #if MP_X86_TARGETS
 
-// A file may have nothing for one of them.
+// Without its minimum width, clang cuts 64-byte vectors in halves on targets where it thinks that 32
+// bytes run faster.
+#define MP_TARGET_PRAGMA(text) _Pragma(#text)
 #if defined(__clang__)
+#define MP_BEGIN_TARGET(features) \
+    MP_TARGET_PRAGMA(clang attribute push(__attribute__((target(features))), apply_to = function))
+#define MP_BEGIN_WIDE_TARGET(features)                                                                  \
+    MP_TARGET_PRAGMA(clang attribute push(__attribute__((target(features), __min_vector_width__(512))), \
+                                          apply_to = function))
+#define MP_END_TARGET MP_TARGET_PRAGMA(clang attribute pop)
+// A file may have nothing for one of them.
 #pragma clang diagnostic push
 #pragma clang diagnostic ignored "-Wpragma-clang-attribute"
+#else
+#define MP_BEGIN_TARGET(features) MP_TARGET_PRAGMA(GCC push_options) MP_TARGET_PRAGMA(GCC target(features))
+#define MP_BEGIN_WIDE_TARGET(features) \
+    MP_BEGIN_TARGET(features) MP_TARGET_PRAGMA(GCC target("prefer-vector-width=512"))
+#define MP_END_TARGET MP_TARGET_PRAGMA(GCC pop_options)
 #endif
 
 #if MP_LOWEST_TARGET <= MP_TARGET_AVX2
-#if defined(__clang__)
-#pragma clang attribute push(__attribute__((target("avx2,fma,f16c,bmi,bmi2,lzcnt,popcnt"))), \
-                             apply_to = function)
-#else
-#pragma GCC push_options
-#pragma GCC target("avx2,fma,f16c,bmi,bmi2,lzcnt,popcnt")
-#endif
+MP_BEGIN_TARGET("avx2,fma,f16c,bmi,bmi2,lzcnt,popcnt")
 #define MP_TARGET avx2
 #define MP_TARGET_NUMBER MP_TARGET_AVX2
 #include MP_KERNEL_FILE
 #undef MP_TARGET
 #undef MP_TARGET_NUMBER
-#if defined(__clang__)
-#pragma clang attribute pop
-#else
-#pragma GCC pop_options
-#endif
+MP_END_TARGET
 #endif
 
-// Without its minimum width, clang cuts 64-byte vectors in halves on targets where it thinks that 32
-// bytes run faster.
 #if MP_BEST_TARGET >= MP_TARGET_AVX512
-#if defined(__clang__)
-#pragma clang attribute push(                                                                      \
-    __attribute__((                                                                                \
-        target("avx2,fma,f16c,bmi,bmi2,lzcnt,popcnt,avx512f,avx512cd,avx512bw,avx512dq,avx512vl"), \
-        __min_vector_width__(512))),                                                               \
-    apply_to = function)
-#else
-#pragma GCC push_options
-#pragma GCC target( \
-    "avx2,fma,f16c,bmi,bmi2,lzcnt,popcnt,avx512f,avx512cd,avx512bw,avx512dq,avx512vl,prefer-vector-width=512")
-#endif
+MP_BEGIN_WIDE_TARGET("avx2,fma,f16c,bmi,bmi2,lzcnt,popcnt,avx512f,avx512cd,avx512bw,avx512dq,avx512vl")
 #define MP_TARGET avx512
 #define MP_TARGET_NUMBER MP_TARGET_AVX512
 #include MP_KERNEL_FILE
 #undef MP_TARGET
 #undef MP_TARGET_NUMBER
-#if defined(__clang__)
-#pragma clang attribute pop
-#else
-#pragma GCC pop_options
-#endif
+MP_END_TARGET
 #endif
 
 #if MP_BEST_TARGET >= MP_TARGET_AVX512_BF16 && MP_HIGHEST_TARGET >= MP_TARGET_AVX512_BF16
-#if defined(__clang__)
-#pragma clang attribute push(                                                                              \
-    __attribute__((                                                                                        \
-        target(                                                                                            \
-            "avx2,fma,f16c,bmi,bmi2,lzcnt,popcnt,avx512f,avx512cd,avx512bw,avx512dq,avx512vl,avx512bf16"), \
-        __min_vector_width__(512))),                                                                       \
-    apply_to = function)
-#else
-#pragma GCC push_options
-#pragma GCC target( \
-    "avx2,fma,f16c,bmi,bmi2,lzcnt,popcnt,avx512f,avx512cd,avx512bw,avx512dq,avx512vl,avx512bf16,prefer-vector-width=512")
-#endif
+MP_BEGIN_WIDE_TARGET(
+    "avx2,fma,f16c,bmi,bmi2,lzcnt,popcnt,avx512f,avx512cd,avx512bw,avx512dq,avx512vl,avx512bf16")
 #define MP_TARGET avx512_bf16
 #define MP_TARGET_NUMBER MP_TARGET_AVX512_BF16
 #include MP_KERNEL_FILE
 #undef MP_TARGET
 #undef MP_TARGET_NUMBER
-#if defined(__clang__)
-#pragma clang attribute pop
-#else
-#pragma GCC pop_options
-#endif
+MP_END_TARGET
 #endif
 
 #if MP_BEST_TARGET >= MP_TARGET_AVX512_FP16 && MP_HIGHEST_TARGET >= MP_TARGET_AVX512_FP16
-#if defined(__clang__)
-#pragma clang attribute push(                                                                                         \
-    __attribute__((                                                                                                   \
-        target(                                                                                                       \
-            "avx2,fma,f16c,bmi,bmi2,lzcnt,popcnt,avx512f,avx512cd,avx512bw,avx512dq,avx512vl,avx512bf16,avx512fp16"), \
-        __min_vector_width__(512))),                                                                                  \
-    apply_to = function)
-#else
-#pragma GCC push_options
-#pragma GCC target( \
-    "avx2,fma,f16c,bmi,bmi2,lzcnt,popcnt,avx512f,avx512cd,avx512bw,avx512dq,avx512vl,avx512bf16,avx512fp16,prefer-vector-width=512")
-#endif
+MP_BEGIN_WIDE_TARGET(
+    "avx2,fma,f16c,bmi,bmi2,lzcnt,popcnt,avx512f,avx512cd,avx512bw,avx512dq,avx512vl,avx512bf16,avx512fp16")
 #define MP_TARGET avx512_fp16
 #define MP_TARGET_NUMBER MP_TARGET_AVX512_FP16
 #include MP_KERNEL_FILE
 #undef MP_TARGET
 #undef MP_TARGET_NUMBER
-#if defined(__clang__)
-#pragma clang attribute pop
-#else
-#pragma GCC pop_options
-#endif
+MP_END_TARGET
 #endif
 
+#undef MP_TARGET_PRAGMA
+#undef MP_BEGIN_TARGET
+#undef MP_BEGIN_WIDE_TARGET
+#undef MP_END_TARGET
 #if defined(__clang__)
 #pragma clang diagnostic pop
 #endif
