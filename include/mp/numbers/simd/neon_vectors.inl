@@ -15,11 +15,6 @@ namespace mp::detail { inline namespace MP_ISA_NAMESPACE { namespace MP_TARGET {
 typedef std::uint32_t half_uint32
     __attribute__((vector_size(vector_bytes / 2)));  // NOLINT(modernize-use-using)
 
-/// One value in all lanes.
-MP_ALWAYS_INLINE vec<float> broadcast(float x) {
-    return vec<float>{x, x, x, x};
-}
-
 /// The value in every lane, opaque to the optimiser, so that it is rounded as if it were stored.
 MP_ALWAYS_INLINE vec<float> opt_barrier(vec<float> x) {
     __asm__("" : "+w"(x));
@@ -41,15 +36,6 @@ MP_ALWAYS_INLINE half_floats narrow_to_half(doubles x) {
     half_floats result;
     __asm__("fcvtn %0.2s, %1.2d" : "=w"(result) : "w"(x));
     return result;
-}
-MP_ALWAYS_INLINE half_floats low_half(vec<float> x) {
-    return __builtin_shufflevector(x, x, 0, 1);
-}
-MP_ALWAYS_INLINE half_floats high_half(vec<float> x) {
-    return __builtin_shufflevector(x, x, 2, 3);
-}
-MP_ALWAYS_INLINE vec<float> join_halves(half_floats low, half_floats high) {
-    return __builtin_shufflevector(low, high, 0, 1, 2, 3);
 }
 
 /// a b + c, rounded once.
@@ -105,12 +91,6 @@ MP_ALWAYS_INLINE vec<float> smaller_or_second(vec<float> a, vec<float> b) {
     return is_smaller ? a : b;
 }
 
-/// x where d is above the limit, which has a negative sign, or NaN; else 0.
-MP_ALWAYS_INLINE vec<float> zero_unless_above(float limit, vec<float> d, vec<float> x) {
-    const auto first = bit_cast<std::uint32_t>(limit);
-    return as_uint32(d) - first <= 0xFF80'0000U - first ? vec<float>{} : x;
-}
-
 /// The square root, correctly rounded.
 MP_ALWAYS_INLINE vec<float> sqrt(vec<float> x) {
     __asm__("fsqrt %0.4s, %1.4s" : "=w"(x) : "w"(x));
@@ -156,28 +136,6 @@ MP_ALWAYS_INLINE vec<float> div(vec<float> a, vec<float> b) {
 MP_ALWAYS_INLINE doubles div(doubles a, doubles b) {
     __asm__("fdiv %0.2d, %1.2d, %2.2d" : "=w"(a) : "w"(a), "w"(b));
     return a;
-}
-
-// Of single doubles.
-MP_ALWAYS_INLINE double add(double a, double b) {
-    return double_add(a, b);
-}
-MP_ALWAYS_INLINE double sub(double a, double b) {
-    return double_subtract(a, b);
-}
-MP_ALWAYS_INLINE double mul(double a, double b) {
-    return double_multiply(a, b);
-}
-MP_ALWAYS_INLINE double div(double a, double b) {
-    return double_divide(a, b);
-}
-MP_ALWAYS_INLINE double sqrt(double x) {
-    return double_sqrt(x);
-}
-
-/// The sum of the lanes.
-MP_ALWAYS_INLINE double reduce_add(doubles x) {
-    return double_add(x[0], x[1]);
 }
 
 /// The same of floats: lanes 0 and 2, 1 and 3, and those sums.

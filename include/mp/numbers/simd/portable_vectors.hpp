@@ -46,19 +46,6 @@ MP_ALWAYS_INLINE doubles widen_half(half_floats x) {
 MP_ALWAYS_INLINE half_floats narrow_to_half(doubles x) {
     return __builtin_convertvector(x, half_floats);
 }
-MP_ALWAYS_INLINE half_floats low_half(vec<float> x) {
-    return __builtin_shufflevector(x, x, 0, 1);
-}
-MP_ALWAYS_INLINE half_floats high_half(vec<float> x) {
-    return __builtin_shufflevector(x, x, 2, 3);
-}
-MP_ALWAYS_INLINE vec<float> join_halves(half_floats low, half_floats high) {
-    return __builtin_shufflevector(low, high, 0, 1, 2, 3);
-}
-
-MP_ALWAYS_INLINE vec<float> broadcast(float x) {
-    return vec<float>{x, x, x, x};
-}
 
 /// The square root and the quotient, correctly rounded.
 MP_ALWAYS_INLINE vec<float> sqrt(vec<float> x) {
@@ -84,24 +71,6 @@ MP_ALWAYS_INLINE vec<float> div(vec<float> a, vec<float> b) {
     a = opt_barrier(a / b);
 #endif
     return a;
-}
-MP_ALWAYS_INLINE double add(double a, double b) {
-    return double_add(a, b);
-}
-MP_ALWAYS_INLINE double sub(double a, double b) {
-    return double_subtract(a, b);
-}
-MP_ALWAYS_INLINE double mul(double a, double b) {
-    return double_multiply(a, b);
-}
-MP_ALWAYS_INLINE double div(double a, double b) {
-    return double_divide(a, b);
-}
-MP_ALWAYS_INLINE double sqrt(double x) {
-    return double_sqrt(x);
-}
-MP_ALWAYS_INLINE double reduce_add(doubles x) {
-    return double_add(x[0], x[1]);
 }
 /// Whether a comparison holds in some lane.
 MP_ALWAYS_INLINE bool any(vec<std::int32_t> mask) {
@@ -151,11 +120,6 @@ MP_ALWAYS_INLINE vec<float> multiply_add(vec<float> a, vec<float> b, vec<float> 
 MP_ALWAYS_INLINE vec<float> larger_or_second(vec<float> a, vec<float> b) {
     const vec<std::uint32_t> beyond = as_uint32(b) - as_uint32(a);
     return beyond <= 0xFF80'0000U - as_uint32(a) ? a : b;
-}
-/// x where d is above the limit, which has a negative sign, or NaN; else 0.
-MP_ALWAYS_INLINE vec<float> zero_unless_above(float limit, vec<float> d, vec<float> x) {
-    const auto first = bit_cast<std::uint32_t>(limit);
-    return as_uint32(d) - first <= 0xFF80'0000U - first ? vec<float>{} : x;
 }
 MP_ALWAYS_INLINE vec<std::uint32_t>(min)(vec<std::uint32_t> a, vec<std::uint32_t> b) {
     return a < b ? a : b;

@@ -74,6 +74,48 @@ MP_ALWAYS_INLINE void store(T* to, vec<T> x) {
     std::memcpy(to, &x, sizeof x);
 }
 
+#if MP_TARGET_NUMBER <= MP_TARGET_NEON
+// Vectors of 16 bytes.
+/// One value in all lanes.
+MP_ALWAYS_INLINE vec<float> broadcast(float x) {
+    return vec<float>{x, x, x, x};
+}
+MP_ALWAYS_INLINE half_floats low_half(vec<float> x) {
+    return __builtin_shufflevector(x, x, 0, 1);
+}
+MP_ALWAYS_INLINE half_floats high_half(vec<float> x) {
+    return __builtin_shufflevector(x, x, 2, 3);
+}
+MP_ALWAYS_INLINE vec<float> join_halves(half_floats low, half_floats high) {
+    return __builtin_shufflevector(low, high, 0, 1, 2, 3);
+}
+/// x where d is above the limit, which has a negative sign, or NaN; else 0.
+MP_ALWAYS_INLINE vec<float> zero_unless_above(float limit, vec<float> d, vec<float> x) {
+    const auto first = bit_cast<std::uint32_t>(limit);
+    return as_uint32(d) - first <= 0xFF80'0000U - first ? vec<float>{} : x;
+}
+/// The sum of the lanes.
+MP_ALWAYS_INLINE double reduce_add(doubles x) {
+    return double_add(x[0], x[1]);
+}
+// Of single doubles.
+MP_ALWAYS_INLINE double add(double a, double b) {
+    return double_add(a, b);
+}
+MP_ALWAYS_INLINE double sub(double a, double b) {
+    return double_subtract(a, b);
+}
+MP_ALWAYS_INLINE double mul(double a, double b) {
+    return double_multiply(a, b);
+}
+MP_ALWAYS_INLINE double div(double a, double b) {
+    return double_divide(a, b);
+}
+MP_ALWAYS_INLINE double sqrt(double x) {
+    return double_sqrt(x);
+}
+#endif
+
 /// Copies fewer than 2 * Chunk bytes, without the call that memcpy of an unknown length is.
 template <std::size_t Chunk>
 MP_ALWAYS_INLINE void copy_few(void* to, const void* from, std::size_t size) {
