@@ -5,7 +5,7 @@
 /// microseconds a thread; where the including project is compiled with OpenMP, its threads are used instead.
 #pragma once
 
-#include <mp/base/thread_count.hpp>
+#include <mp/base/argument_checks.hpp>
 #include <mp/error.hpp>
 #include <mp/executor.hpp>
 

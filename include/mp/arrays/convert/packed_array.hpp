@@ -7,7 +7,7 @@
 /// __nv_fp4x2_e2m1, ONNX and ml_dtypes' packed files, and four 6-bit numbers take three bytes.
 #pragma once
 
-#include <mp/base/container_size.hpp>
+#include <mp/base/argument_checks.hpp>
 #include <mp/error.hpp>
 #include <mp/numbers/format/operations.hpp>
 

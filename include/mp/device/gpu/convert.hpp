@@ -4,8 +4,8 @@
 #pragma once
 
 #include <mp/arrays/convert/convert.hpp>
+#include <mp/base/argument_checks.hpp>
 #include <mp/base/contiguous.hpp>
-#include <mp/base/require_memory.hpp>
 #include <mp/config.hpp>
 #include <mp/device/gpu/chunks.hpp>
 #include <mp/device/gpu/convert_chunks.hpp>

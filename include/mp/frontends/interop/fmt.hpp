@@ -28,18 +28,6 @@ struct fmt_arguments {
     [[noreturn]] static void fail(const char* message) { throw_error(fmt::format_error(message)); }
 };
 
-/// The whole number that an argument is, from 0 to the largest int.
-struct fmt_size_visitor {
-    template <class Argument>
-    int operator()(Argument value) const {
-        if constexpr (std::is_integral_v<Argument> && !std::is_same_v<Argument, bool>) {
-            if (value >= 0 && static_cast<unsigned long long>(value) <= 2147483647u)
-                return static_cast<int>(value);
-        }
-        throw_error(fmt::format_error(size_refused));
-    }
-};
-
 template <class Character, class Context>
 void fetch_size(int& size, const argument_reference<Character>& argument, Context& context) {
     using origin = typename argument_reference<Character>::origin;
@@ -50,9 +38,9 @@ void fetch_size(int& size, const argument_reference<Character>& argument, Contex
                                  argument.name, static_cast<std::size_t>(argument.name_length)));
     if (!value) throw_error(fmt::format_error("argument not found"));
 #if FMT_VERSION >= 110000
-    size = value.visit(fmt_size_visitor{});
+    size = value.visit(size_visitor<fmt::format_error>{});
 #else
-    size = fmt::visit_format_arg(fmt_size_visitor{}, value);
+    size = fmt::visit_format_arg(size_visitor<fmt::format_error>{}, value);
 #endif
 }
 

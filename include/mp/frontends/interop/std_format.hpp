@@ -40,28 +40,16 @@ struct std_arguments {
     [[noreturn]] static void fail(const char* message) { throw_error(std::format_error(message)); }
 };
 
-/// The whole number that an argument is, from 0 to the largest int.
-struct std_size_visitor {
-    template <class Argument>
-    int operator()(Argument value) const {
-        if constexpr (std::is_integral_v<Argument> && !std::is_same_v<Argument, bool>) {
-            if (value >= 0 && static_cast<unsigned long long>(value) <= 2147483647u)
-                return static_cast<int>(value);
-        }
-        throw_error(std::format_error(size_refused));
-    }
-};
-
 template <class Character, class Context>
 void fetch_std_size(int& size, const argument_reference<Character>& argument, Context& context) {
     using origin = typename argument_reference<Character>::origin;
     if (argument.from == origin::none) return;
     const auto value = context.arg(static_cast<std::size_t>(argument.index));
     if (!value) throw_error(std::format_error("argument not found"));
-    if constexpr (requires { value.visit(std_size_visitor{}); }) {
-        size = value.visit(std_size_visitor{});
+    if constexpr (requires { value.visit(size_visitor<std::format_error>{}); }) {
+        size = value.visit(size_visitor<std::format_error>{});
     } else {
-        size = std::visit_format_arg(std_size_visitor{}, value);
+        size = std::visit_format_arg(size_visitor<std::format_error>{}, value);
     }
 }
 

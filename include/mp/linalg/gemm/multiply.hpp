@@ -3,8 +3,8 @@
 /// All products on the CPU: checks, the choice among the ways to compute one, and the packing of a B for many products.
 #pragma once
 
+#include <mp/base/argument_checks.hpp>
 #include <mp/base/bits.hpp>
-#include <mp/base/container_size.hpp>
 #include <mp/base/parallel.hpp>
 #include <mp/error.hpp>
 #include <mp/executor.hpp>

@@ -3,7 +3,7 @@
 /// Memory that products use while they run, kept between them.
 #pragma once
 
-#include <mp/base/container_size.hpp>
+#include <mp/base/argument_checks.hpp>
 #include <mp/executor.hpp>
 #include <mp/workspace.hpp>
 

@@ -3,8 +3,8 @@
 /// What the ops share: the mark for an absent operand, and the checks of their arguments.
 #pragma once
 
+#include <mp/base/argument_checks.hpp>
 #include <mp/base/contiguous.hpp>
-#include <mp/base/thread_count.hpp>
 #include <mp/error.hpp>
 #include <mp/executor.hpp>
 #include <mp/linalg/gemm/validation.hpp>

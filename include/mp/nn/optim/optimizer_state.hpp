@@ -24,8 +24,8 @@
 
 #if MP_CORE_BODIES
 #include <mp/arrays/array/row_type.hpp>
+#include <mp/base/argument_checks.hpp>
 #include <mp/base/bits.hpp>
-#include <mp/base/thread_count.hpp>
 #include <mp/nn/optim/block_moments.hpp>
 #include <mp/nn/optim/option_checks.hpp>
 #include <mp/numbers/format/float_arithmetic.hpp>

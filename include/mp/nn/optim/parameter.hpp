@@ -6,7 +6,6 @@
 
 #include <mp/base/buffer_version.hpp>
 #include <mp/base/parallel.hpp>
-#include <mp/base/require_memory.hpp>
 #include <mp/config.hpp>
 #include <mp/error.hpp>
 #include <mp/executor.hpp>

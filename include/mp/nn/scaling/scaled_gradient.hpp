@@ -11,8 +11,8 @@
 /// And sums of gradients that were computed at different loss scales.
 #pragma once
 
+#include <mp/base/argument_checks.hpp>
 #include <mp/base/bits.hpp>
-#include <mp/base/container_size.hpp>
 #include <mp/config.hpp>
 #include <mp/error.hpp>
 #include <mp/executor.hpp>
@@ -31,9 +31,7 @@
 #include <vector>
 
 #if MP_CORE_BODIES
-#include <mp/base/require_memory.hpp>
 #include <mp/base/runs.hpp>
-#include <mp/base/thread_count.hpp>
 #include <mp/numbers/simd/floating_point_modes.hpp>
 #include <mp/numbers/simd/processor.hpp>
 

@@ -5,7 +5,7 @@
 #pragma once
 
 #include <mp/arrays/io/csv.hpp>
-#include <mp/base/container_size.hpp>
+#include <mp/base/argument_checks.hpp>
 #include <mp/config.hpp>
 #include <mp/half.hpp>
 #include <mp/nn/scaling/scale_checks.hpp>

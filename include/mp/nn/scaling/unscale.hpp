@@ -3,10 +3,10 @@
 /// Taking the loss scale out of gradients and finding infinities and NaNs, in one pass.
 #pragma once
 
+#include <mp/base/argument_checks.hpp>
 #include <mp/base/bits.hpp>
 #include <mp/base/contiguous.hpp>
 #include <mp/base/parallel.hpp>
-#include <mp/base/require_memory.hpp>
 #include <mp/error.hpp>
 #include <mp/executor.hpp>
 #include <mp/nn/scaling/kernels/unscale.hpp>

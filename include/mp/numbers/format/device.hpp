@@ -13,6 +13,12 @@
 
 #include <cstdint>
 
+namespace mp::detail {
+
+enum class pair_relation : unsigned char { equal, less, less_equal };
+
+}  // namespace mp::detail
+
 #if MP_DEVICE_CODE
 
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
@@ -106,8 +112,6 @@ MP_COMPARISON(device_less_equal, "le")
 template <class Format>
 inline constexpr bool compares_pairs_by_instruction =
     is_binary16<Format> || (is_bfloat16<Format> && __CUDA_ARCH__ >= 900);
-
-enum class pair_relation : unsigned char { equal, less, less_equal };
 
 /// All ones in the halves for which the relation holds, zeros in the others. As for scalars, a NaN has none.
 template <class Format>

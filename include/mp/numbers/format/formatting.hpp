@@ -9,6 +9,7 @@
 /// this.
 #pragma once
 
+#include <mp/error.hpp>
 #include <mp/numbers/format/basic_float.hpp>
 #include <mp/numbers/format/printing.hpp>
 
@@ -49,6 +50,19 @@ inline constexpr const char* type_refused = "mp: a number is formatted as one of
 inline constexpr const char* spec_refused = "mp: this is no format specification of a number";
 inline constexpr const char* size_refused =
     "mp: width and precision of a number are whole numbers up to 2147483647, and not negative";
+
+/// The whole number that an argument is, from 0 to the largest int; others throw an Error.
+template <class Error>
+struct size_visitor {
+    template <class Argument>
+    int operator()(Argument value) const {
+        if constexpr (std::is_integral_v<Argument> && !std::is_same_v<Argument, bool>) {
+            if (value >= 0 && static_cast<unsigned long long>(value) <= 2147483647u)
+                return static_cast<int>(value);
+        }
+        throw_error(Error(size_refused));
+    }
+};
 
 template <class Character>
 constexpr alignment to_alignment(Character c) {

@@ -4,10 +4,8 @@
 #pragma once
 
 #include <mp/numbers/format/conversion_repairs.hpp>
-#include <mp/numbers/format/operations.hpp>
-#if MP_DEVICE_CODE
 #include <mp/numbers/format/device.hpp>
-#endif
+#include <mp/numbers/format/operations.hpp>
 
 #include <concepts>
 #include <cstdint>
@@ -226,11 +224,23 @@ private:
 
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
-/// All ones in the places of the numbers for which a condition holds.
-template <class Number>
-MP_HOST_DEVICE constexpr typename packed2<Number>::storage pair_mask(bool first, bool second) {
+/// All ones in the places of the numbers for which the relation holds.
+template <pair_relation Relation, class Number>
+MP_HOST_DEVICE constexpr typename packed2<Number>::storage pair_mask(packed2<Number> a, packed2<Number> b) {
+#if MP_DEVICE_CODE
+    if constexpr (compares_pairs_by_instruction<typename Number::format>) {
+        if (!__builtin_is_constant_evaluated())
+            return device_pair_compare<typename Number::format>(a.bits(), b.bits(), Relation);
+    }
+#endif
+    const auto holds = [](Number x, Number y) {
+        if constexpr (Relation == pair_relation::equal) return x == y;
+        return Relation == pair_relation::less ? x < y : x <= y;
+    };
     constexpr int width = static_cast<int>(8 * sizeof(Number));
     constexpr std::uint32_t ones = (std::uint32_t{1} << width) - 1;
+    const bool first = holds(a.first(), b.first());
+    const bool second = holds(a.second(), b.second());
     return static_cast<typename packed2<Number>::storage>((first ? ones : 0u) |
                                                           (second ? ones << width : 0u));
 }
@@ -258,41 +268,17 @@ namespace mp { inline namespace MP_ISA_NAMESPACE {
 template <class Number>
 [[nodiscard]] MP_HOST_DEVICE constexpr typename packed2<Number>::storage equal_mask(
     packed2<Number> a, packed2<Number> b) noexcept {
-#if MP_DEVICE_CODE
-    if constexpr (detail::compares_pairs_by_instruction<typename Number::format>) {
-        if (!__builtin_is_constant_evaluated()) {
-            return detail::device_pair_compare<typename Number::format>(a.bits(), b.bits(),
-                                                                        detail::pair_relation::equal);
-        }
-    }
-#endif
-    return detail::pair_mask<Number>(a.first() == b.first(), a.second() == b.second());
+    return detail::pair_mask<detail::pair_relation::equal>(a, b);
 }
 template <class Number>
 [[nodiscard]] MP_HOST_DEVICE constexpr typename packed2<Number>::storage less_mask(
     packed2<Number> a, packed2<Number> b) noexcept {
-#if MP_DEVICE_CODE
-    if constexpr (detail::compares_pairs_by_instruction<typename Number::format>) {
-        if (!__builtin_is_constant_evaluated()) {
-            return detail::device_pair_compare<typename Number::format>(a.bits(), b.bits(),
-                                                                        detail::pair_relation::less);
-        }
-    }
-#endif
-    return detail::pair_mask<Number>(a.first() < b.first(), a.second() < b.second());
+    return detail::pair_mask<detail::pair_relation::less>(a, b);
 }
 template <class Number>
 [[nodiscard]] MP_HOST_DEVICE constexpr typename packed2<Number>::storage less_equal_mask(
     packed2<Number> a, packed2<Number> b) noexcept {
-#if MP_DEVICE_CODE
-    if constexpr (detail::compares_pairs_by_instruction<typename Number::format>) {
-        if (!__builtin_is_constant_evaluated()) {
-            return detail::device_pair_compare<typename Number::format>(a.bits(), b.bits(),
-                                                                        detail::pair_relation::less_equal);
-        }
-    }
-#endif
-    return detail::pair_mask<Number>(a.first() <= b.first(), a.second() <= b.second());
+    return detail::pair_mask<detail::pair_relation::less_equal>(a, b);
 }
 
 /// Where the bits of the mask are ones `yes`, elsewhere `no`:

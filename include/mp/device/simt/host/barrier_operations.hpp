@@ -16,9 +16,9 @@
 
 namespace mp::simt::detail { inline namespace MP_ISA_NAMESPACE {
 
-class barrier_operations : public copy_operations {
+class barrier_operations : public memory_operations {
 public:
-    using copy_operations::copy_operations;
+    using memory_operations::memory_operations;
 
     // --- cluster
 

@@ -221,11 +221,9 @@ private:
         std::memcpy(memory.data() + at.offset, &after, size);
         return before;
     }
-};
 
-class copy_operations : public memory_operations {
 public:
-    using memory_operations::memory_operations;
+    // --- copies that run beside the thread
 
     template <int Bytes, class Value>
     void copy_async(shared_pointer<Value> to, const void* from, int valid_bytes = Bytes,
