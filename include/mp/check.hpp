@@ -6,10 +6,7 @@
 #pragma once
 
 #include <mp/frontends/check/error_report.hpp>
-#include <mp/frontends/check/exact_dot.hpp>
 #include <mp/frontends/check/exact_value.hpp>
 #include <mp/frontends/check/gemm_error_report.hpp>
 #include <mp/frontends/check/gradient_check.hpp>
-#include <mp/frontends/check/round_to_format.hpp>
-#include <mp/frontends/check/ulp.hpp>
 #include <mp/matrix_view.hpp>

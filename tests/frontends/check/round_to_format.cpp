@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include <mp/frontends/check/round_to_format.hpp>
+#include <mp/frontends/check/exact_value.hpp>
 
 #include <boost/multiprecision/cpp_dec_float.hpp>
 

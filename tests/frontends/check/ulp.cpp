@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include <mp/frontends/check/ulp.hpp>
+#include <mp/frontends/check/error_report.hpp>
 
 #include <doctest/doctest.h>
 #include <limits>

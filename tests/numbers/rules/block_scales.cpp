@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include <doctest/doctest.h>
-#include <mp/arrays/convert/block_element.hpp>
+#include <mp/arrays/convert/block_scale.hpp>
 #include <mp/float4.hpp>
 #include <mp/float8.hpp>
 #include <mp/numbers/rules/block_scales.hpp>

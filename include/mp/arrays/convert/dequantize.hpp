@@ -4,16 +4,20 @@
 #pragma once
 
 #include <mp/arrays/convert/block_vectors.hpp>
-#include <mp/arrays/convert/kernels/block_dequantize.hpp>
+#include <mp/arrays/convert/kernels/block_kernels.hpp>
 #include <mp/arrays/convert/kernels/vector_columns.hpp>
 #include <mp/arrays/convert/number_range.hpp>
 #include <mp/numbers/format/float_arithmetic.hpp>
 #include <mp/numbers/simd/floating_point_modes.hpp>
 #include <mp/numbers/simd/memory.hpp>
 #include <mp/numbers/simd/processor.hpp>
+#include <mp/numbers/simd/square.hpp>
 
 #include <cstdint>
 #include <vector>
+
+#define MP_KERNEL_FILE <mp/arrays/convert/kernels/block_dequantize.inl>
+#include <mp/numbers/simd/for_each_target.inl>
 
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 

@@ -11,7 +11,7 @@
 #include <mp/device/simt/gpu_executor.hpp>
 #include <mp/device/simt/kernel_traits.hpp>
 #include <mp/matrix_view.hpp>
-#include <mp/numbers/format/codes.hpp>
+#include <mp/numbers/format/exact.hpp>
 #include <mp/numbers/format/float_arithmetic.hpp>
 #include <mp/numbers/rules/float_functions.hpp>
 

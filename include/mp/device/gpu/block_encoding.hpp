@@ -5,7 +5,6 @@
 /// arithmetic where they are not.
 #pragma once
 
-#include <mp/arrays/convert/block_element.hpp>
 #include <mp/arrays/convert/block_quantizer.hpp>
 #include <mp/arrays/convert/block_scale.hpp>
 #include <mp/arrays/convert/kernels/block_kernels.hpp>

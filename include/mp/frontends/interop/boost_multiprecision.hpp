@@ -15,7 +15,7 @@
 /// Include this before the first conversion between the two libraries is compiled.
 #pragma once
 
-#include <mp/frontends/check/round_to_format.hpp>
+#include <mp/frontends/check/exact_value.hpp>
 
 namespace mp::detail {
 

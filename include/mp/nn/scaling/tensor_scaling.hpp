@@ -5,7 +5,6 @@
 /// blocks. A value is multiplied by the scale before it is converted, and divided by it after.
 #pragma once
 
-#include <mp/arrays/convert/block_element.hpp>
 #include <mp/arrays/convert/block_scale.hpp>
 #include <mp/arrays/convert/bulk.hpp>
 #include <mp/arrays/convert/convert.hpp>

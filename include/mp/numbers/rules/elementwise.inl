@@ -179,6 +179,27 @@ inline void scale_and_add_arrays(std::size_t count, float* to, const float* x, f
     store_partial(to + i, sum(load_partial(x + i, rest), load_partial(y + i, rest)), rest);
 }
 
+/// Applies update(h, l, load_of) to the vectors of high and low; load_of(x) is the vector of another array at the same
+/// place.
+template <class Update>
+MP_ALWAYS_INLINE void update_pairs(std::size_t count, float* high, float* low, Update update) {
+    std::size_t i = 0;
+    for (; i + lanes <= count; i += lanes) {
+        vec<float> h = load(high + i);
+        vec<float> l = load(low + i);
+        update(h, l, [i](const float* x) MP_INLINED_LAMBDA { return load(x + i); });
+        store(high + i, h);
+        store(low + i, l);
+    }
+    if (i == count) return;
+    const std::size_t rest = count - i;
+    vec<float> h = load_partial(high + i, rest);
+    vec<float> l = load_partial(low + i, rest);
+    update(h, l, [=](const float* x) MP_INLINED_LAMBDA { return load_partial(x + i, rest); });
+    store_partial(high + i, h, rest);
+    store_partial(low + i, l, rest);
+}
+
 /// a[i] += taken (x[i] - a[i]), where a[i] = high[i] + low[i] has 48 bits, so that increments as small as 2^-47 of an
 /// average are not lost. Where taken > 1/2, x[i] - left (x[i] - a[i]) with left = 1 - taken, as torch.lerp
 /// does, so that taken = 1 gives x[i] exactly. Increments have an error of 2^-22, which only changes the time that
@@ -187,65 +208,27 @@ inline void average_arrays(std::size_t count, float* high, float* low, const flo
                            float left) {
     const bool near_x = taken > 0.5F;
     const vec<float> factor = broadcast(near_x ? -left : taken);
-    const auto advance = [&](vec<float>& h, vec<float>& l, vec<float> to) MP_INLINED_LAMBDA {
+    update_pairs(count, high, low, [&](vec<float>& h, vec<float>& l, auto load_of) MP_INLINED_LAMBDA {
+        const vec<float> to = load_of(x);
         const vec<float> distance = sub(sub(to, h), l);
         const two_sum moved(near_x ? to : h, mul(factor, distance));
         const two_sum normal(moved.sum, near_x ? moved.error : add(l, moved.error));
         h = normal.sum;
         l = normal.error;
-    };
-    std::size_t i = 0;
-    for (; i + lanes <= count; i += lanes) {
-        vec<float> h = load(high + i);
-        vec<float> l = load(low + i);
-        advance(h, l, load(x + i));
-        store(high + i, h);
-        store(low + i, l);
-    }
-    if (i == count) return;
-    const std::size_t rest = count - i;
-    vec<float> h = load_partial(high + i, rest);
-    vec<float> l = load_partial(low + i, rest);
-    advance(h, l, load_partial(x + i, rest));
-    store_partial(high + i, h, rest);
-    store_partial(low + i, l, rest);
+    });
 }
 
 /// high[i] + low[i] += x[i], see float_float.hpp.
 inline void add_floats_to_pairs(std::size_t count, float* high, float* low, const float* x) {
-    std::size_t i = 0;
-    for (; i + lanes <= count; i += lanes) {
-        vec<float> h = load(high + i);
-        vec<float> l = load(low + i);
-        add_to_pair(h, l, load(x + i));
-        store(high + i, h);
-        store(low + i, l);
-    }
-    if (i == count) return;
-    const std::size_t rest = count - i;
-    vec<float> h = load_partial(high + i, rest);
-    vec<float> l = load_partial(low + i, rest);
-    add_to_pair(h, l, load_partial(x + i, rest));
-    store_partial(high + i, h, rest);
-    store_partial(low + i, l, rest);
+    update_pairs(count, high, low, [=](vec<float>& h, vec<float>& l, auto load_of) MP_INLINED_LAMBDA {
+        add_to_pair(h, l, load_of(x));
+    });
 }
 /// Rounds high[i] + low[i] to high[i], and the error to low[i].
 inline void normalize_pairs(std::size_t count, float* high, float* low) {
-    std::size_t i = 0;
-    for (; i + lanes <= count; i += lanes) {
-        vec<float> h = load(high + i);
-        vec<float> l = load(low + i);
+    update_pairs(count, high, low, [](vec<float>& h, vec<float>& l, auto /*load_of*/) MP_INLINED_LAMBDA {
         normalize_pair(h, l);
-        store(high + i, h);
-        store(low + i, l);
-    }
-    if (i == count) return;
-    const std::size_t rest = count - i;
-    vec<float> h = load_partial(high + i, rest);
-    vec<float> l = load_partial(low + i, rest);
-    normalize_pair(h, l);
-    store_partial(high + i, h, rest);
-    store_partial(low + i, l, rest);
+    });
 }
 
 /// sums[i] += x[i].

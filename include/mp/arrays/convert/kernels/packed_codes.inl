@@ -60,13 +60,9 @@ MP_ALWAYS_INLINE void unpack_vector(const std::byte* from, std::uint8_t* codes) 
         half_code_bytes packed;
         std::memcpy(&packed, from, sizeof packed);
         __asm__("uxtl %0.8h, %1.8b" : "=w"(pairs) : "w"(packed));
-#elif MP_TARGET_NUMBER >= MP_TARGET_AVX512
-        __asm__("vpmovzxbw %1, %0"
-                : "=v"(pairs)
-                : "m"(*reinterpret_cast<const std::byte(*)[vector_bytes / 2]>(from)));
 #else
         __asm__("vpmovzxbw %1, %0"
-                : "=x"(pairs)
+                : "=v"(pairs)
                 : "m"(*reinterpret_cast<const std::byte(*)[vector_bytes / 2]>(from)));
 #endif
         const code_pairs apart = (pairs | (pairs << 4)) & std::uint16_t{0x0f0f};

@@ -19,7 +19,6 @@
 #pragma once
 
 #include <mp/device/simt/device/basics.hpp>
-#include <mp/device/simt/device/memory.hpp>
 #include <mp/device/simt/shared_pointer.hpp>
 #include <mp/device/simt/tensor_map.hpp>
 

@@ -14,9 +14,9 @@
 #pragma once
 
 #include <mp/bfloat16.hpp>
+#include <mp/device/simt/device/basics.hpp>
 #include <mp/device/simt/device/compiler.hpp>
 #include <mp/device/simt/device/matrices.hpp>
-#include <mp/device/simt/device/memory.hpp>
 #include <mp/device/simt/fragments.hpp>
 #include <mp/device/simt/matrix_descriptor.hpp>
 #include <mp/float8.hpp>

@@ -6,7 +6,7 @@
 
 #include <mp/bfloat16.hpp>
 #include <mp/device/simt/device/barriers.hpp>
-#include <mp/device/simt/device/memory.hpp>
+#include <mp/device/simt/device/basics.hpp>
 #include <mp/device/simt/fragments.hpp>
 #include <mp/device/simt/shared_pointer.hpp>
 #include <mp/float8.hpp>

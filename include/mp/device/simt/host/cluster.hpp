@@ -6,8 +6,8 @@
 
 #include <mp/base/bits.hpp>
 #include <mp/config.hpp>
+#include <mp/device/simt/host/access_history.hpp>
 #include <mp/device/simt/host/access_statistics.hpp>
-#include <mp/device/simt/host/clock.hpp>
 #include <mp/device/simt/host/fault_reporter.hpp>
 #include <mp/device/simt/host/fiber.hpp>
 #include <mp/device/simt/host/shared_memory.hpp>

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <mp/device/simt/host/access_history.hpp>
-#include <mp/device/simt/host/clock.hpp>
 #include <mp/device/simt/kernel_error.hpp>
 
 #include <algorithm>

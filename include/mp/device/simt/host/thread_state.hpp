@@ -3,7 +3,7 @@
 /// State of a thread on the host, of barriers, and of asynchronous operations in flight.
 #pragma once
 
-#include <mp/device/simt/host/clock.hpp>
+#include <mp/device/simt/host/access_history.hpp>
 #include <mp/device/simt/host/fiber.hpp>
 #include <mp/device/simt/host/shared_memory.hpp>
 #include <mp/device/simt/kernel_traits.hpp>
