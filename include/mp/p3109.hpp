@@ -6,7 +6,7 @@
 
 #include <mp/numbers/format/limits.hpp>
 #include <mp/numbers/format/operations.hpp>
-#include <mp/numbers/format/p3109/descriptor.hpp>
+#include <mp/numbers/format/descriptor.hpp>
 #include <mp/numbers/format/text.hpp>
 
 namespace mp {

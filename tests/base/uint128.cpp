@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The pair of words that stands for integers of 128 bits where the compiler has none, against the compiler's,
 // and where there is none, against the arithmetic of the oracle.
-#include <mp/base/uint128.hpp>
+#include <mp/base/bits.hpp>
 #include <oracle/natural.hpp>
 #include <oracle/random.hpp>
 

@@ -243,6 +243,20 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr basic_float<Format> function_of(basic_
     }
 }
 
+/// A function of two numbers that is NaN if either is: evaluate(x, y, context) of their values.
+template <class Format, class Evaluate, class Context>
+MP_HOST_DEVICE MP_ALWAYS_INLINE constexpr basic_float<Format> function_of_two(basic_float<Format> x,
+                                                                              basic_float<Format> y,
+                                                                              Context&& context,
+                                                                              Evaluate evaluate) {
+    const auto a = operand<Format>(x.bits(), context);
+    const auto b = operand<Format>(y.bits(), context);
+    const bool nan = categorize<Format>(a) == category::nan || categorize<Format>(b) == category::nan;
+    return basic_float<Format>::from_bits(
+        nan ? propagate_nan<Format>(a, b, context)
+            : evaluate(parts_of_code<Format>(a), parts_of_code<Format>(b), context));
+}
+
 /// A function of normal numbers that is evaluated by Derived::evaluate. That returns zero where it does not
 /// know.
 template <class Derived>

@@ -129,16 +129,6 @@ MP_HOST_DEVICE constexpr storage_of<Format> radians_of_point(const number_parts&
     return round_inexact<Format>(angle, context);
 }
 
-template <class Format, context Context = const projection&>
-MP_HOST_DEVICE constexpr storage_of<Format> atan2_bits(storage_of<Format> a, storage_of<Format> b,
-                                                       Context&& context) {
-    a = operand<Format>(a, context);
-    b = operand<Format>(b, context);
-    if (categorize<Format>(a) == category::nan || categorize<Format>(b) == category::nan)
-        return propagate_nan<Format>(a, b, context);
-    return radians_of_point<Format>(parts_of_code<Format>(a), parts_of_code<Format>(b), context);
-}
-
 }}  // namespace mp::detail
 
 namespace mp { inline namespace MP_ISA_NAMESPACE {
@@ -176,7 +166,9 @@ template <class Format, detail::context Context = const projection&>
 template <class Format, detail::context Context = const projection&>
 [[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> atan2(basic_float<Format> y, basic_float<Format> x,
                                                                  Context&& context = projection{}) noexcept {
-    return basic_float<Format>::from_bits(detail::atan2_bits<Format>(y.bits(), x.bits(), context));
+    return detail::function_of_two(y, x, context, [](const auto& v, const auto& w, auto&& c) {
+        return detail::radians_of_point<Format>(v, w, c);
+    });
 }
 
 }}  // namespace mp
@@ -246,16 +238,6 @@ MP_HOST_DEVICE constexpr storage_of<Format> half_turns_of_point(const number_par
     return round_inexact<Format>(angle, context);
 }
 
-template <class Format, context Context = const projection&>
-MP_HOST_DEVICE constexpr storage_of<Format> atan2pi_bits(storage_of<Format> a, storage_of<Format> b,
-                                                         Context&& context) {
-    a = operand<Format>(a, context);
-    b = operand<Format>(b, context);
-    if (categorize<Format>(a) == category::nan || categorize<Format>(b) == category::nan)
-        return propagate_nan<Format>(a, b, context);
-    return half_turns_of_point<Format>(parts_of_code<Format>(a), parts_of_code<Format>(b), context);
-}
-
 }}  // namespace mp::detail
 
 namespace mp { inline namespace MP_ISA_NAMESPACE {
@@ -291,7 +273,9 @@ template <class Format, detail::context Context = const projection&>
 template <class Format, detail::context Context = const projection&>
 [[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> atan2pi(
     basic_float<Format> y, basic_float<Format> x, Context&& context = projection{}) noexcept {
-    return basic_float<Format>::from_bits(detail::atan2pi_bits<Format>(y.bits(), x.bits(), context));
+    return detail::function_of_two(y, x, context, [](const auto& v, const auto& w, auto&& c) {
+        return detail::half_turns_of_point<Format>(v, w, c);
+    });
 }
 
 }}  // namespace mp

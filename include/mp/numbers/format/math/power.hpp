@@ -270,16 +270,6 @@ MP_HOST_DEVICE constexpr storage_of<Format> powr_of_parts(const number_parts& a,
     return power_of_parts<Format>(a, b, context);
 }
 
-template <class Format, context Context = const projection&>
-MP_HOST_DEVICE constexpr storage_of<Format> powr_bits(storage_of<Format> a, storage_of<Format> b,
-                                                      Context&& context) {
-    a = operand<Format>(a, context);
-    b = operand<Format>(b, context);
-    if (categorize<Format>(a) == category::nan || categorize<Format>(b) == category::nan)
-        return propagate_nan<Format>(a, b, context);
-    return powr_of_parts<Format>(parts_of_code<Format>(a), parts_of_code<Format>(b), context);
-}
-
 /// x^n of an integer n, with the special cases of pow.
 template <class Format, context Context = const projection&>
 MP_HOST_DEVICE constexpr storage_of<Format> pown_bits(storage_of<Format> a, const number_parts& n,
@@ -395,7 +385,9 @@ namespace mp { inline namespace MP_ISA_NAMESPACE {
 template <class Format, detail::context Context = const projection&>
 [[nodiscard]] MP_HOST_DEVICE constexpr basic_float<Format> powr(basic_float<Format> x, basic_float<Format> y,
                                                                 Context&& context = projection{}) noexcept {
-    return basic_float<Format>::from_bits(detail::powr_bits<Format>(x.bits(), y.bits(), context));
+    return detail::function_of_two(x, y, context, [](const auto& v, const auto& w, auto&& c) {
+        return detail::powr_of_parts<Format>(v, w, c);
+    });
 }
 
 /// x^n for an integer n, which is exact; the special cases are those of pow(). Correctly rounded in every

@@ -5,7 +5,7 @@
 #pragma once
 
 #include <mp/numbers/format/p3109/operations.hpp>
-#include <mp/numbers/format/p3109/reductions.hpp>
+#include <mp/numbers/format/p3109/real_functions.hpp>
 
 #include <array>
 

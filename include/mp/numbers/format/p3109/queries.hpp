@@ -5,7 +5,7 @@
 #pragma once
 
 #include <mp/numbers/format/manipulation.hpp>
-#include <mp/numbers/format/p3109/descriptor.hpp>
+#include <mp/numbers/format/descriptor.hpp>
 #include <mp/numbers/format/p3109/real_functions.hpp>
 
 #include <algorithm>
