@@ -11,6 +11,5 @@
 #include <mp/device/simt/kernel_error.hpp>
 #include <mp/device/simt/kernel_traits.hpp>
 #include <mp/device/simt/launch_recorder.hpp>
-#include <mp/device/simt/memory_checker.hpp>
 #include <mp/device/simt/shared_pointer.hpp>
 #include <mp/device/simt/simulated_gpu.hpp>

@@ -5,7 +5,7 @@
 #pragma once
 
 #include <mp/arrays/convert/block_quantizer.hpp>
-#include <mp/numbers/rules/four_over_six.hpp>
+#include <mp/numbers/rules/block_scales.hpp>
 
 #include <algorithm>
 #include <bit>

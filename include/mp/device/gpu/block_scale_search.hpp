@@ -11,7 +11,7 @@
 #include <mp/device/simt/gpu_executor.hpp>
 #include <mp/device/simt/kernel_traits.hpp>
 #include <mp/matrix_view.hpp>
-#include <mp/numbers/rules/four_over_six.hpp>
+#include <mp/numbers/rules/block_scales.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -6,7 +6,6 @@
 #pragma once
 
 #include <mp/device/simt/launch_recorder.hpp>
-#include <mp/device/simt/memory_checker.hpp>
 #include <mp/device/simt/simulated_gpu.hpp>
 #include <mp/executor.hpp>
 #include <mp/linalg/tensor_core/arch.hpp>

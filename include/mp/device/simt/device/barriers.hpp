@@ -26,8 +26,22 @@
 
 namespace mp::simt::detail { inline namespace MP_ISA_NAMESPACE {
 
-class device_copies : public device_basics {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+#define MP_NEEDS_SM_90(...) __trap()
+#else
+#define MP_NEEDS_SM_90(...) __VA_ARGS__
+#endif
+
+#if defined(__CUDA_ARCH__) && !defined(__CUDA_ARCH_FEAT_SM90_ALL)
+#define MP_NEEDS_SM_90A(...) __trap()
+#else
+#define MP_NEEDS_SM_90A(...) __VA_ARGS__
+#endif
+
+class device_barriers : public device_basics {
 public:
+    // --- copies that run beside the thread
+
     /// Begins to copy `Bytes` (4, 8 or 16) to shared memory; both addresses are multiples of that. Of the
     /// source only the first `valid_bytes` are read, and zeros take the place of the others. Nobody may touch
     /// the target, or change the source, until wait_copies() of this thread says that the copy has landed;
@@ -76,22 +90,7 @@ public:
         asm volatile("cp.async.wait_group %0;" : : "n"(Pending) : "memory");
 #endif
     }
-};
 
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
-#define MP_NEEDS_SM_90(...) __trap()
-#else
-#define MP_NEEDS_SM_90(...) __VA_ARGS__
-#endif
-
-#if defined(__CUDA_ARCH__) && !defined(__CUDA_ARCH_FEAT_SM90_ALL)
-#define MP_NEEDS_SM_90A(...) __trap()
-#else
-#define MP_NEEDS_SM_90A(...) __VA_ARGS__
-#endif
-
-class device_barriers : public device_copies {
-public:
     // --- cluster
 
     /// Number of the block in its cluster.

@@ -6,7 +6,7 @@
 #include <mp/device/simt/host/access_history.hpp>
 #include <mp/device/simt/host/thread_state.hpp>
 #include <mp/device/simt/kernel_error.hpp>
-#include <mp/device/simt/memory_checker.hpp>
+#include <mp/device/simt/simulated_gpu.hpp>
 
 #include <algorithm>
 #include <array>

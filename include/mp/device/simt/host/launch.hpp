@@ -9,7 +9,6 @@
 #include <mp/device/simt/host/wgmma_operations.hpp>
 #include <mp/device/simt/kernel_traits.hpp>
 #include <mp/device/simt/launch_recorder.hpp>
-#include <mp/device/simt/memory_checker.hpp>
 #include <mp/device/simt/simulated_gpu.hpp>
 #include <mp/error.hpp>
 #include <mp/executor.hpp>
