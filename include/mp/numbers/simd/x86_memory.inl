@@ -23,29 +23,28 @@ MP_ALWAYS_INLINE void store_nontemporal(float* to, vec<float> x) {
 }
 
 #if MP_TARGET_NUMBER >= MP_TARGET_AVX512
+MP_ALWAYS_INLINE std::uint16_t first_lanes(std::size_t count) {
+    return static_cast<std::uint16_t>((1U << count) - 1);
+}
 /// The first `count` < lanes elements, the rest zero; memory behind them is not touched.
 MP_ALWAYS_INLINE vec<float> load_partial(const float* from, std::size_t count) {
     vec<float> x;
-    const auto mask = static_cast<std::uint16_t>((1U << count) - 1);
-    __asm__("vmovups (%1), %0 %{%2%}%{z%}" : "=v"(x) : "r"(from), "Yk"(mask) : "memory");
+    __asm__("vmovups (%1), %0 %{%2%}%{z%}" : "=v"(x) : "r"(from), "Yk"(first_lanes(count)) : "memory");
     return x;
 }
 MP_ALWAYS_INLINE vec<std::uint32_t> load_partial(const std::uint32_t* from, std::size_t count) {
     vec<std::uint32_t> x;
-    const auto mask = static_cast<std::uint16_t>((1U << count) - 1);
-    __asm__("vmovdqu32 (%1), %0 %{%2%}%{z%}" : "=v"(x) : "r"(from), "Yk"(mask) : "memory");
+    __asm__("vmovdqu32 (%1), %0 %{%2%}%{z%}" : "=v"(x) : "r"(from), "Yk"(first_lanes(count)) : "memory");
     return x;
 }
 MP_ALWAYS_INLINE vec<std::uint16_t> load_partial(const std::uint16_t* from, std::size_t count) {
     vec<std::uint16_t> x;
-    const auto mask = static_cast<std::uint16_t>((1U << count) - 1);
-    __asm__("vmovdqu16 (%1), %0 %{%2%}%{z%}" : "=v"(x) : "r"(from), "Yk"(mask) : "memory");
+    __asm__("vmovdqu16 (%1), %0 %{%2%}%{z%}" : "=v"(x) : "r"(from), "Yk"(first_lanes(count)) : "memory");
     return x;
 }
 MP_ALWAYS_INLINE vec<std::uint8_t> load_partial(const std::uint8_t* from, std::size_t count) {
     vec<std::uint8_t> x;
-    const auto mask = static_cast<std::uint16_t>((1U << count) - 1);
-    __asm__("vmovdqu8 (%1), %0 %{%2%}%{z%}" : "=v"(x) : "r"(from), "Yk"(mask) : "memory");
+    __asm__("vmovdqu8 (%1), %0 %{%2%}%{z%}" : "=v"(x) : "r"(from), "Yk"(first_lanes(count)) : "memory");
     return x;
 }
 /// The first `size` bytes of a whole vector's, the rest zero.
@@ -59,20 +58,16 @@ MP_ALWAYS_INLINE bytes_of_uint32 load_first_bytes(const void* from, std::size_t 
 }
 /// The first `count` < lanes elements into memory, which is not touched behind them.
 MP_ALWAYS_INLINE void store_partial(float* to, vec<float> x, std::size_t count) {
-    const auto mask = static_cast<std::uint16_t>((1U << count) - 1);
-    __asm__ volatile("vmovups %0, (%1) %{%2%}" : : "v"(x), "r"(to), "Yk"(mask) : "memory");
+    __asm__ volatile("vmovups %0, (%1) %{%2%}" : : "v"(x), "r"(to), "Yk"(first_lanes(count)) : "memory");
 }
 MP_ALWAYS_INLINE void store_partial(std::uint32_t* to, vec<std::uint32_t> x, std::size_t count) {
-    const auto mask = static_cast<std::uint16_t>((1U << count) - 1);
-    __asm__ volatile("vmovdqu32 %0, (%1) %{%2%}" : : "v"(x), "r"(to), "Yk"(mask) : "memory");
+    __asm__ volatile("vmovdqu32 %0, (%1) %{%2%}" : : "v"(x), "r"(to), "Yk"(first_lanes(count)) : "memory");
 }
 MP_ALWAYS_INLINE void store_partial(std::uint16_t* to, vec<std::uint16_t> x, std::size_t count) {
-    const auto mask = static_cast<std::uint16_t>((1U << count) - 1);
-    __asm__ volatile("vmovdqu16 %0, (%1) %{%2%}" : : "v"(x), "r"(to), "Yk"(mask) : "memory");
+    __asm__ volatile("vmovdqu16 %0, (%1) %{%2%}" : : "v"(x), "r"(to), "Yk"(first_lanes(count)) : "memory");
 }
 MP_ALWAYS_INLINE void store_partial(std::uint8_t* to, vec<std::uint8_t> x, std::size_t count) {
-    const auto mask = static_cast<std::uint16_t>((1U << count) - 1);
-    __asm__ volatile("vmovdqu8 %0, (%1) %{%2%}" : : "v"(x), "r"(to), "Yk"(mask) : "memory");
+    __asm__ volatile("vmovdqu8 %0, (%1) %{%2%}" : : "v"(x), "r"(to), "Yk"(first_lanes(count)) : "memory");
 }
 /// As many doubles as a register holds, at most.
 MP_ALWAYS_INLINE doubles load_partial(const double* from, std::size_t count) {
