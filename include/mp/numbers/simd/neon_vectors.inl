@@ -238,6 +238,10 @@ MP_ALWAYS_INLINE uint16_lanes upper_halves(vec<std::uint32_t> low, vec<std::uint
     const auto b = reinterpret_cast<uint16_lanes>(high);
     return __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15);
 }
+/// Reads a vector; of longer ones each 16 bytes have memory of their own.
+MP_ALWAYS_INLINE vec<float> load_quarters(const std::byte* from, std::ptrdiff_t /*stride*/) {
+    return load(reinterpret_cast<const float*>(from));
+}
 /// The lanes of two vectors in turn: of their lower and of their upper halves.
 template <class Vector>
 MP_ALWAYS_INLINE Vector interleave_lower(Vector a, Vector b) {

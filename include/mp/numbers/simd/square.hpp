@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// As many vectors of floats as a vector has lanes, and their transposition; the same of bytes. See square.inl.
+/// Transposition of lines of 32-bit words, and of squares of bytes. See square.inl.
 #pragma once
 
 #include <mp/numbers/simd/vec.hpp>

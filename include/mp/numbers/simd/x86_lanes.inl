@@ -187,6 +187,21 @@ MP_ALWAYS_INLINE uint16_lanes upper_halves(vec<std::uint32_t> low, vec<std::uint
 }
 #endif
 
+/// Reads each 16 bytes of a vector from memory of its own, `stride` bytes apart.
+MP_ALWAYS_INLINE vec<float> load_quarters(const std::byte* from, std::ptrdiff_t stride) {
+    using quarter = const unsigned char(*)[16];
+    vec<float> x;
+    __asm__("vmovups %1, %x0" : "=v"(x) : "m"(*reinterpret_cast<quarter>(from)));
+#if MP_TARGET_NUMBER >= MP_TARGET_AVX512
+    __asm__("vinsertf32x4 $1, %1, %0, %0" : "+v"(x) : "m"(*reinterpret_cast<quarter>(from + stride)));
+    __asm__("vinsertf32x4 $2, %1, %0, %0" : "+v"(x) : "m"(*reinterpret_cast<quarter>(from + 2 * stride)));
+    __asm__("vinsertf32x4 $3, %1, %0, %0" : "+v"(x) : "m"(*reinterpret_cast<quarter>(from + 3 * stride)));
+#else
+    __asm__("vinsertf128 $1, %1, %0, %0" : "+x"(x) : "m"(*reinterpret_cast<quarter>(from + stride)));
+#endif
+    return x;
+}
+
 /// The lanes of two vectors in turn: of their lower and of their upper halves.
 template <class Vector>
 MP_ALWAYS_INLINE Vector interleave_lower(Vector a, Vector b) {

@@ -8,6 +8,7 @@
 #include <mp/numbers/simd/square.hpp>
 
 #include <cstddef>
+#include <type_traits>
 
 #define MP_KERNEL_FILE <mp/arrays/convert/kernels/vector_columns.inl>
 #include <mp/numbers/simd/for_each_target.inl>

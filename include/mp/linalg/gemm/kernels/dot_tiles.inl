@@ -186,8 +186,9 @@ void multiply_dots(const dot_group_task& p) {
 /// products change places.
 template <std::ptrdiff_t Sums>
 void add_up_dots(const float* sums, float* to) {
+    constexpr std::make_integer_sequence<int, static_cast<int>(lanes / 4)> quarters{};
+    alignas(64) float lines[lanes][lanes];
     for (std::ptrdiff_t first = 0; first < dot_group; first += lane_count) {
-        float_square square;
         for (std::ptrdiff_t i = 0; i < lane_count; ++i) {
             vec<float> of[static_cast<std::size_t>(Sums / lane_count)];
             for (std::ptrdiff_t v = 0; v < Sums; v += lane_count) {
@@ -196,14 +197,17 @@ void add_up_dots(const float* sums, float* to) {
             for (std::ptrdiff_t half = Sums / lane_count / 2; half > 0; half /= 2) {
                 for (std::ptrdiff_t v = 0; v < half; ++v) of[v] = add(of[v], of[v + half]);
             }
-            square.row[i] = of[0];
+            store(lines[i], of[0]);
         }
-        square.transpose();
-        for (std::ptrdiff_t half = lane_count / 2; half > 0; half /= 2) {
-            for (std::ptrdiff_t i = 0; i < half; ++i)
-                square.row[i] = add(square.row[i], square.row[i + half]);
+        vec<float> total[lanes];
+        std::size_t next = 0;
+        transpose_quarters(
+            reinterpret_cast<const std::byte*>(lines), vector_bytes,
+            [&](vec<float> lane) MP_INLINED_LAMBDA { total[next++] = lane; }, quarters);
+        for (std::size_t half = lanes / 2; half > 0; half /= 2) {
+            for (std::size_t i = 0; i < half; ++i) total[i] = add(total[i], total[i + half]);
         }
-        store(to + first, square.row[0]);
+        store(to + first, total[0]);
     }
 }
 

@@ -59,55 +59,103 @@ MP_ALWAYS_INLINE vec<std::uint32_t> pairs_of(vec<std::uint16_t> first, vec<std::
     return widen(first) | widen(second) << 16;
 }
 
-/// A square that is read from operands.
-struct float_square : vec_square {
-    template <class Value, int... Index>
-    MP_ALWAYS_INLINE void read_all(const Value* from, std::ptrdiff_t stride,
-                                   std::integer_sequence<int, Index...> /*all*/) {
-        ((row[Index] = load_operands(from + Index * stride)), ...);
+/// Elements of lines that become columns: words of 32 bits, of two elements if they have 16; codes of 16 bits; floats.
+enum class line_form : unsigned char { words, codes, floats };
+
+/// The lower and the upper halves of words.
+template <int... Index>
+MP_ALWAYS_INLINE void split_words(vec<float> words, vec<std::uint16_t>& lower, vec<std::uint16_t>& upper,
+                                  std::integer_sequence<int, Index...> /*lanes*/) {
+    constexpr int count = static_cast<int>(lanes);
+    const auto x = reinterpret_cast<uint16_lanes>(words);
+    const uint16_lanes parted = __builtin_shufflevector(x, x, 2 * Index..., (2 * Index + 1)...);
+    lower = __builtin_shufflevector(parted, parted, Index...);
+    upper = __builtin_shufflevector(parted, parted, (Index + count)...);
+}
+
+/// Stores two lines of elements, the lower and upper halves of words, or the first `left` of them.
+template <panel_element Element, line_form Form>
+MP_ALWAYS_INLINE void store_halves(vec<float> words, std::byte* to, std::ptrdiff_t stride,
+                                   std::ptrdiff_t left) {
+    if constexpr (Form == line_form::floats && Element == panel_element::bfloat16_vnni2) {
+        if (left > 0) store(reinterpret_cast<float*>(to), as_float(as_uint32(words) << 16));
+        if (left > 1) store(reinterpret_cast<float*>(to + stride), as_float(as_uint32(words) & 0xffff'0000U));
+    } else {
+        vec<std::uint16_t> lower, upper;
+        split_words(words, lower, upper, std::make_integer_sequence<int, static_cast<int>(lanes)>{});
+        const auto store_codes = [&](std::byte* line, vec<std::uint16_t> codes) MP_INLINED_LAMBDA {
+            if constexpr (Form == line_form::floats) {
+                store(reinterpret_cast<float*>(line), widen_binary16(codes));
+            } else {
+                store(reinterpret_cast<std::uint16_t*>(line), codes);
+            }
+        };
+        if (left > 0) store_codes(to, lower);
+        if (left > 1) store_codes(to + stride, upper);
     }
-    /// As read_all(), with zeros from row `high` on. The barriers keep g++ from jump threading: knowing which rows are
-    /// zero, it would clone the transposition for every height, a quarter of the code of a product.
-    template <class Value, int... Index>
-    MP_ALWAYS_INLINE void read_first(const Value* from, std::ptrdiff_t stride, std::ptrdiff_t high,
-                                     std::integer_sequence<int, Index...> /*all*/) {
-        ((row[Index] = Index < high ? load_operands(from + Index * stride) : vec<float>{}), ...);
-        ((row[Index] = opt_barrier(row[Index])), ...);
-    }
-    template <int... Index>
-    MP_ALWAYS_INLINE void read_floats(const float* from, std::integer_sequence<int, Index...> /*all*/) {
-        ((row[Index] = load(from + Index * lane_count)), ...);
-    }
-    /// As read_all(), for pairs of bfloat16, as floats' worth of bits.
-    MP_ALWAYS_INLINE void read_pairs(const std::uint16_t* from, std::ptrdiff_t stride) {
-        for (std::ptrdiff_t i = 0; i < lane_count; ++i) {
-            std::memcpy(&row[i], from + i * stride, sizeof(vec<float>));
+}
+
+/// Copies `length` elements of a line, and some more: the first `count` of the operands there, and zeros.
+template <class Value>
+MP_ALWAYS_INLINE void read_line(const Value* from, std::ptrdiff_t count, std::byte* to,
+                                std::ptrdiff_t length) {
+    constexpr panel_element element = panel_element_of<Value>();
+    for (std::ptrdiff_t i = 0; i < length; i += lane_count) {
+        auto* const codes = reinterpret_cast<std::uint16_t*>(to) + i;
+        if constexpr (element == panel_element::float32) {
+            store(reinterpret_cast<float*>(to) + i, load_operands(from + i, count - i));
+        } else if constexpr (element == panel_element::bfloat16_vnni2 && !holds_bfloat16<Value>) {
+            store(codes, bfloat16_codes(load_operands(from + i, count - i)));
+        } else {
+            const std::ptrdiff_t n = (std::max)(count - i, std::ptrdiff_t{0});
+            store(codes, n < lane_count ? load_partial(codes_of(from + i), static_cast<std::size_t>(n))
+                                        : load(codes_of(from + i)));
         }
     }
-    /// row[i] = step 2 i and step 2 i + 1 of bfloat16 side by side, steps `stride` apart.
-    MP_ALWAYS_INLINE void pair(const std::uint16_t* from, std::ptrdiff_t stride) {
-        for (std::ptrdiff_t i = 0; i < lane_count; ++i) {
-            const std::uint16_t* const even = from + 2 * i * stride;
-            row[i] = as_float(pairs_of(load(even), load(even + stride)));
+}
+
+/// Transposes `lanes` lines of operands, `stride` of them apart: element i of each goes to line i of `count`, which lie
+/// `to_stride` bytes apart. Lines from `high` on, and elements from `wide` on, are zeros.
+template <class Value, line_form Form>
+MP_NEVER_INLINE void transpose_lines(const Value* from, std::ptrdiff_t stride, std::ptrdiff_t high,
+                                     std::ptrdiff_t wide, std::ptrdiff_t count, std::byte* to,
+                                     std::ptrdiff_t to_stride) {
+    constexpr panel_element element = panel_element_of<Value>();
+    constexpr std::ptrdiff_t size = element == panel_element::float32 ? 4 : 2;  // as the kernels read them
+    constexpr std::ptrdiff_t in_line = Form == line_form::words ? 4 / size : 1;
+    constexpr bool in_place =
+        std::is_same_v<Value, float> || element == panel_element::binary16 || holds_bfloat16<Value>;
+    alignas(64) std::byte copies[lanes][64];
+    while (count > 0) {
+        const std::byte* lines = reinterpret_cast<const std::byte*>(from);
+        std::ptrdiff_t line_bytes = stride * size;
+        std::ptrdiff_t length = (std::min)(count, wide) & -(16 / size);
+        if (!in_place || high < lane_count || length <= 0) {
+            lines = copies[0];
+            line_bytes = sizeof copies[0];
+            length = (std::min)(count, line_bytes / size);
+            for (std::ptrdiff_t l = 0; l < lane_count; ++l) {
+                read_line(from + l * stride, l < high ? wide : 0, copies[l], length);
+            }
         }
-    }
-    /// row[i] = the first `wide` operands at from + i * stride, for i < high; zeros elsewhere.
-    template <class Value>
-    MP_ALWAYS_INLINE void read(const Value* from, std::ptrdiff_t stride, std::ptrdiff_t high,
-                               std::ptrdiff_t wide) {
-        constexpr auto every = std::make_integer_sequence<int, static_cast<int>(lanes)>{};
-        if (high >= lane_count && wide >= lane_count) return read_all(from, stride, every);
-        if (wide >= lane_count) return read_first(from, stride, high, every);
-        // Through memory, in a loop.
-        alignas(64) float rows[lanes * lanes] = {};
-        const std::ptrdiff_t height = (std::min)(high, lane_count);
-#pragma GCC unroll 1
-        for (std::ptrdiff_t i = 0; i < height; ++i) {
-            store(rows + i * lane_count, load_operands(from + i * stride, wide));
+        if constexpr (element == panel_element::float32 || Form == line_form::words) {
+            transpose_words(lines, line_bytes, (length + in_line - 1) / in_line, to, to_stride);
+        } else {
+            for (std::ptrdiff_t i = 0; i < length; i += 8, lines += 16) {
+                std::ptrdiff_t next = i;
+                const auto store = [&](vec<float> words) MP_INLINED_LAMBDA {
+                    store_halves<element, Form>(words, to + next * to_stride, to_stride, length - next);
+                    next += 2;
+                };
+                transpose_quarters(lines, line_bytes, store, std::integer_sequence<int, 0>{});
+            }
         }
-        read_floats(rows, every);
+        from += length;
+        wide -= length;
+        count -= length;
+        to += length / in_line * to_stride;
     }
-};
+}
 
 /// Address of element k of a row of A.
 template <a_layout Layout>
@@ -160,32 +208,15 @@ void pack_rows(const product_operand_source& source, const operand_block& block,
         }
         return;
     }
-    // Squares side by side, in the order of memory.
-    const std::ptrdiff_t stride = source.k_stride;
-    const std::ptrdiff_t vectors = block.vectors;
-    std::ptrdiff_t p = 0;
-    if constexpr (holds_bfloat16<Value> && Element == panel_element::bfloat16_vnni2) {
-        // Two steps of k beside each other are a float's worth of bits.
-        for (; vectors % lane_count == 0 && p + 2 * lane_count <= block.k; p += 2 * lane_count) {
-            for (std::ptrdiff_t i = 0; i < vectors; i += lane_count) {
-                float_square square;
-                square.pair(codes_of(from + i + p * stride), stride);
-                square.transpose();
-                for (std::ptrdiff_t j = 0; j < lane_count; ++j) {
-                    store(reinterpret_cast<float*>(address_of(i + j, p)), square.row[j]);
-                }
-            }
-        }
-    }
-    for (; p < block.padded_k; p += lane_count) {
-        for (std::ptrdiff_t i = 0; i < vectors; i += lane_count) {
-            float_square square;
-            square.read(from + i + p * stride, stride, block.k - p, vectors - i);
-            square.transpose();
-            const std::ptrdiff_t height = (std::min)(lane_count, vectors - i);
-            for (std::ptrdiff_t j = 0; j < height; ++j) {
-                store_in_row<Element>(address_of(i + j, p), square.row[j]);
-            }
+    // In the order of memory: some of the rows that lie beside each other, along them.
+    constexpr line_form form = Element == panel_element::float32 ? line_form::floats : line_form::codes;
+    constexpr std::ptrdiff_t row_bytes = Layout == a_layout::rows ? a_row_bytes : 64;
+    constexpr std::ptrdiff_t side_by_side = 32;
+    for (std::ptrdiff_t p = 0; p < block.padded_k; p += lane_count) {
+        for (std::ptrdiff_t i = 0; i < block.vectors; i += side_by_side) {
+            const std::ptrdiff_t left = block.vectors - i;
+            transpose_lines<Value, form>(from + i + p * source.k_stride, source.k_stride, block.k - p, left,
+                                         (std::min)(left, side_by_side), address_of(i, p), row_bytes);
         }
     }
 }
@@ -275,43 +306,24 @@ void pack_panel_runs(const product_operand_source& source, const operand_block& 
 
 /// Columns of B, neighbours along k: they are transposed into the panels.
 template <class Value, panel_element Element>
-void pack_panel_columns(const product_operand_source& source, const operand_block& block, std::byte* to,
-                        std::ptrdiff_t panel_bytes) {
+MP_NEVER_INLINE void pack_panel_columns(const product_operand_source& source, const operand_block& block,
+                                        std::byte* to, std::ptrdiff_t panel_bytes) {
+    constexpr line_form form = Element == panel_element::float32    ? line_form::floats
+                               : Element == panel_element::binary16 ? line_form::codes
+                                                                    : line_form::words;
     constexpr std::ptrdiff_t together = k_interleave(Element);
     constexpr std::ptrdiff_t column_bytes = interleaved_bytes(Element);
     constexpr std::ptrdiff_t step_bytes = panel_width * column_bytes;
     const Value* const from = source.at<Value>(block);
     for (std::ptrdiff_t j = 0; j < block.padded_vectors; j += lane_count) {
         std::byte* const column = to + j / panel_width * panel_bytes + j % panel_width * column_bytes;
-        const Value* const vector = from + j * source.vector_stride;
-        std::ptrdiff_t p = 0;
-        if (j >= block.vectors) {
-            for (; p < block.padded_k; p += together) {
-                store_in_panel<Element>(column + p / together * step_bytes, vec<float>{}, vec<float>{});
-            }
+        if (j < block.vectors) {
+            transpose_lines<Value, form>(from + j * source.vector_stride, source.vector_stride,
+                                         block.vectors - j, block.k, block.padded_k, column, step_bytes);
             continue;
         }
-        if constexpr (holds_bfloat16<Value> && together == 2) {
-            // Pairs are neighbours already, so that a float's worth of bits is transposed at a time.
-            const bool whole = block.vectors - j >= lane_count;
-            for (; whole && p + 2 * lane_count <= block.k; p += 2 * lane_count) {
-                float_square square;
-                square.read_pairs(codes_of(vector + p), source.vector_stride);
-                square.transpose();
-                for (std::ptrdiff_t i = 0; i < lane_count; ++i) {
-                    store(reinterpret_cast<float*>(column + (p / 2 + i) * step_bytes), square.row[i]);
-                }
-            }
-        }
-        for (; p < block.padded_k; p += lane_count) {
-            float_square square;
-            square.read(vector + p, source.vector_stride, block.vectors - j, block.k - p);
-            square.transpose();
-            const std::ptrdiff_t steps = (std::min)(lane_count, block.padded_k - p);
-            for (std::ptrdiff_t i = 0; i < steps; i += together) {
-                store_in_panel<Element>(column + (p + i) / together * step_bytes, square.row[i],
-                                        square.row[i + together - 1]);
-            }
+        for (std::ptrdiff_t p = 0; p < block.padded_k; p += together) {
+            store_in_panel<Element>(column + p / together * step_bytes, vec<float>{}, vec<float>{});
         }
     }
 }
