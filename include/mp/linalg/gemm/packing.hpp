@@ -56,18 +56,24 @@ using pack_panels_function = void (*)(const product_operand_source&, const opera
 /// `count` operands, at most widen_run of them, as floats.
 inline constexpr std::ptrdiff_t widen_run = 256;
 template <class Value>
-void widen_operands(const Value* from, float* to, std::ptrdiff_t count) {
-    if constexpr (reduced<Value>) {
-        widen_to_float(from, to, static_cast<std::size_t>(count));
+void widen_operands(const void* from, float* to, std::ptrdiff_t count) {
+    [[maybe_unused]] const auto* const values = static_cast<const Value*>(from);
+    if constexpr (std::is_same_v<Value, float>) {
+        std::memcpy(to, from, static_cast<std::size_t>(count) * sizeof(float));
+    } else if constexpr (reduced<Value>) {
+        widen_to_float(values, to, static_cast<std::size_t>(count));
     } else {
-        for (std::ptrdiff_t i = 0; i < count; ++i) to[i] = static_cast<float>(from[i]);
+        for (std::ptrdiff_t i = 0; i < count; ++i) to[i] = static_cast<float>(values[i]);
     }
 }
 
-/// Calls f(vector, k, value) for all elements of the block, in the order of memory.
-template <class Value, class Function>
-void for_each_operand_element(const product_operand_source& source, const operand_block& block, Function f) {
-    const Value* const from = source.at<Value>(block);
+/// Calls f(vector, k, value) for all elements of the block, in the order of memory. They have `size` bytes.
+template <class Function>
+void for_each_operand_element(const product_operand_source& source, const operand_block& block,
+                              std::ptrdiff_t size, void (*widen)(const void*, float*, std::ptrdiff_t),
+                              Function f) {
+    const std::byte* const from =
+        source.at<std::byte>({block.first_vector * size, 0, 0, block.first_k * size, 0, 0});
     const bool along_k = source.k_stride == 1;
     const std::ptrdiff_t outer = along_k ? block.vectors : block.k;
     const std::ptrdiff_t inner = along_k ? block.k : block.vectors;
@@ -76,7 +82,7 @@ void for_each_operand_element(const product_operand_source& source, const operan
     for (std::ptrdiff_t i = 0; i < outer; ++i) {
         for (std::ptrdiff_t j = 0; j < inner; j += widen_run) {
             const std::ptrdiff_t count = (std::min)(widen_run, inner - j);
-            widen_operands(from + i * stride + j, values, count);
+            widen(from + (i * stride + j) * size, values, count);
             for (std::ptrdiff_t n = 0; n < count; ++n) {
                 if (along_k) {
                     f(i, j + n, values[n]);
@@ -88,29 +94,30 @@ void for_each_operand_element(const product_operand_source& source, const operan
     }
 }
 
+/// Stores elements in packed rows of floats.
+struct portable_rows {
+    std::byte* to;
+    void operator()(std::ptrdiff_t vector, std::ptrdiff_t p, float value) const {
+        reinterpret_cast<float*>(to + vector * a_row_bytes)[p] = value;
+    }
+};
+
 /// The portable way to pack rows of floats.
 template <class Value>
 void pack_float_rows(const product_operand_source& source, const operand_block& block, std::byte* to) {
     for (std::ptrdiff_t i = 0; i < block.padded_vectors; ++i) {
         std::memset(to + i * a_row_bytes, 0, static_cast<std::size_t>(block.padded_k) * sizeof(float));
     }
-    for_each_operand_element<Value>(source, block,
-                                    [to](std::ptrdiff_t vector, std::ptrdiff_t p, float value) {
-                                        reinterpret_cast<float*>(to + vector * a_row_bytes)[p] = value;
-                                    });
+    for_each_operand_element(source, block, sizeof(Value), &widen_operands<Value>, portable_rows{to});
 }
 
-/// The portable way to pack panels, of the type's panel_element or of floats.
-template <class Value, panel_element Element>
-void pack_panels_portably(const product_operand_source& source, const operand_block& block, std::byte* to,
-                          std::ptrdiff_t panel_bytes) {
-    constexpr std::ptrdiff_t together = k_interleave(Element);
-    for (std::ptrdiff_t panel = 0; panel < block.padded_vectors / panel_width; ++panel) {
-        const std::ptrdiff_t steps = (block.padded_k + together - 1) / together;
-        std::memset(to + panel * panel_bytes, 0,
-                    static_cast<std::size_t>(steps * panel_width * interleaved_bytes(Element)));
-    }
-    for_each_operand_element<Value>(source, block, [=](std::ptrdiff_t column, std::ptrdiff_t p, float value) {
+/// Stores elements in panels.
+template <panel_element Element>
+struct portable_panels {
+    static constexpr std::ptrdiff_t together = k_interleave(Element);
+    std::byte* to;
+    std::ptrdiff_t panel_bytes;
+    void operator()(std::ptrdiff_t column, std::ptrdiff_t p, float value) const {
         std::byte* const panel = to + column / panel_width * panel_bytes;
         const std::ptrdiff_t offset =
             (p / together * panel_width + column % panel_width) * together + p % together;
@@ -122,7 +129,20 @@ void pack_panels_portably(const product_operand_source& source, const operand_bl
             reinterpret_cast<std::uint16_t*>(panel)[offset] =
                 static_cast<std::uint16_t>(bit_cast<std::uint32_t>(value) >> 16);
         }
-    });
+    }
+};
+
+/// The portable way to pack panels, of the type's panel_element or of floats.
+template <class Value, panel_element Element>
+void pack_panels_portably(const product_operand_source& source, const operand_block& block, std::byte* to,
+                          std::ptrdiff_t panel_bytes) {
+    const std::ptrdiff_t steps = (block.padded_k + k_interleave(Element) - 1) / k_interleave(Element);
+    for (std::ptrdiff_t panel = 0; panel < block.padded_vectors / panel_width; ++panel) {
+        std::memset(to + panel * panel_bytes, 0,
+                    static_cast<std::size_t>(steps * panel_width * interleaved_bytes(Element)));
+    }
+    for_each_operand_element(source, block, sizeof(Value), &widen_operands<Value>,
+                             portable_panels<Element>{to, panel_bytes});
 }
 
 /// Panels of floats from packed panels of another element: as pack_panels_function, with the
