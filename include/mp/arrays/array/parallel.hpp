@@ -31,18 +31,23 @@ void run_arithmetic_of(const void* work, std::size_t begin, std::size_t end) {
     run_chunk_of<Work>(work, begin, end);
 }
 
+/// parallel_arithmetic of work without its type, so that a source has it once, and each work once.
+MP_NEVER_INLINE inline void run_arithmetic(const cpu& exec, std::size_t count, std::size_t grain,
+                                           chunk_function run, const void* work) {
+    const std::size_t chunks = chunks_of(exec, count, grain);
+    if (chunks == 1) {
+        run(work, 0, count);
+    } else if (chunks != 0) {
+        run_chunks(exec.pool, chunks, count, run, work);
+    }
+}
+
 /// parallel_for with the default modes of float arithmetic in every task: threads may have been started in
 /// others.
 template <class Function>
-void parallel_arithmetic(cpu exec, std::size_t count, std::size_t grain, Function&& f) {
-    const std::size_t chunks = chunks_of(exec, count, grain);
-    if (chunks == 1) {
-        const default_floating_point_modes modes;
-        f(std::size_t{0}, count);
-    } else if (chunks != 0) {
-        run_chunks(exec.pool, chunks, count, &run_arithmetic_of<std::remove_reference_t<Function>>,
+void parallel_arithmetic(const cpu& exec, std::size_t count, std::size_t grain, Function&& f) {
+    run_arithmetic(exec, count, grain, &run_arithmetic_of<std::remove_reference_t<Function>>,
                    std::addressof(f));
-    }
 }
 
 /// The executors of the tasks of an op: with one thread, and the workspace of that thread.
