@@ -44,26 +44,57 @@ MP_CORE_FUNCTION void store_elements(const element_type& type, const float* from
 MP_CORE_FUNCTION void store_elements(const element_type& type, const double* from, std::size_t count,
                                      std::byte* to, std::ptrdiff_t step = 1);
 
+/// Kernels for arrays of Reals.
+template <class Real>
+using unary_kernel = void (*)(instruction_set, std::size_t count, Real* to, const Real* x);
+template <class Real>
+using binary_kernel = void (*)(instruction_set, std::size_t count, Real* to, const Real* a, const Real* b);
+
 /// Writes kernel(in...) to every element of `out`, rounded once to its type. Elements are read before those in the same
 /// places are written, so that `out` may be one of the inputs.
-MP_CORE_FUNCTION void map_matrices(const cpu& exec, const any_matrix& out,
-                                   void (*kernel)(instruction_set, std::size_t, float*, const float*),
+MP_CORE_FUNCTION void map_matrices(const cpu& exec, const any_matrix& out, unary_kernel<float> kernel,
                                    const any_matrix& x);
-MP_CORE_FUNCTION void map_matrices(const cpu& exec, const any_matrix& out,
-                                   void (*kernel)(instruction_set, std::size_t, double*, const double*),
+MP_CORE_FUNCTION void map_matrices(const cpu& exec, const any_matrix& out, unary_kernel<double> kernel,
                                    const any_matrix& x);
-MP_CORE_FUNCTION void map_matrices(const cpu& exec, const any_matrix& out,
-                                   void (*kernel)(instruction_set, std::size_t, float*, const float*,
-                                                  const float*),
+MP_CORE_FUNCTION void map_matrices(const cpu& exec, const any_matrix& out, binary_kernel<float> kernel,
                                    const any_matrix& a, const any_matrix& b);
-MP_CORE_FUNCTION void map_matrices(const cpu& exec, const any_matrix& out,
-                                   void (*kernel)(instruction_set, std::size_t, double*, const double*,
-                                                  const double*),
+MP_CORE_FUNCTION void map_matrices(const cpu& exec, const any_matrix& out, binary_kernel<double> kernel,
                                    const any_matrix& a, const any_matrix& b);
 
 }}  // namespace mp::detail
 
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
+
+/// Calls f(std::integral_constant<std::size_t, size>) for the size of an element: 1, 2, 4 or 8 bytes.
+template <class Function>
+void with_element_size(std::size_t size, Function f) {
+    switch (size) {
+        case 1:
+            return f(std::integral_constant<std::size_t, 1>{});
+        case 2:
+            return f(std::integral_constant<std::size_t, 2>{});
+        case 4:
+            return f(std::integral_constant<std::size_t, 4>{});
+        default:
+            return f(std::integral_constant<std::size_t, 8>{});
+    }
+}
+
+/// Copies `count` elements of `size` bytes that lie from_step elements apart to places that are to_step apart.
+inline void copy_strided(std::size_t size, const std::byte* from, std::ptrdiff_t from_step, std::byte* to,
+                         std::ptrdiff_t to_step, std::ptrdiff_t count) {
+    if (count <= 0) return;
+    if (from_step == 1 && to_step == 1) {
+        std::memcpy(to, from, static_cast<std::size_t>(count) * size);
+        return;
+    }
+    with_element_size(size, [&]<std::size_t Size>(std::integral_constant<std::size_t, Size>) {
+        constexpr auto bytes = static_cast<std::ptrdiff_t>(Size);
+        for (std::ptrdiff_t i = 0; i < count; ++i) {
+            std::memcpy(to + i * to_step * bytes, from + i * from_step * bytes, Size);
+        }
+    });
+}
 
 /// Whether the elements are floats (doubles), which are used where they are.
 template <class Real>
@@ -232,13 +263,11 @@ void for_each_real_run(const cpu& exec, const Function& f, const any_matrix& out
 /// once to its type.
 template <class Function, class Real>
 void map_operands(const cpu& exec, const any_matrix& out, const any_matrix& x) {
-    using kernel = void (*)(instruction_set, std::size_t, Real*, const Real*);
-    map_matrices(exec, out, static_cast<kernel>(&map_floats<Function>), x);
+    map_matrices(exec, out, static_cast<unary_kernel<Real>>(&map_floats<Function>), x);
 }
 template <class Function, class Real>
 void map_operands(const cpu& exec, const any_matrix& out, const any_matrix& a, const any_matrix& b) {
-    using kernel = void (*)(instruction_set, std::size_t, Real*, const Real*, const Real*);
-    map_matrices(exec, out, static_cast<kernel>(&map_floats<Function>), a, b);
+    map_matrices(exec, out, static_cast<binary_kernel<Real>>(&map_floats<Function>), a, b);
 }
 
 /// Writes Function(in...) to every element of `out`, rounded once to its format. On a GPU the function of this name in <mp/device/gpu/map_elements.hpp> does.
@@ -286,63 +315,37 @@ void for_each_real(const cpu& exec, Function f, const any_matrix& out, const In&
 #if MP_CORE_BODIES
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
-/// Calls f(elements, count) for blocks of elements that lie `step` apart, copied to be neighbours.
+/// Calls kernel(isa, count, to, in...) for runs of Reals.
+template <class Real, class Kernel, class... In>
+void map_real_runs(const cpu& exec, Kernel kernel, const any_matrix& out, const In&... in) {
+    for_each_real_run<Real>(
+        exec,
+        [kernel, isa = best_instruction_set()](std::size_t count, Real* to, const auto*... from) {
+            kernel(isa, count, to, from...);
+        },
+        out, in...);
+}
+
+/// Calls f(elements, first, count) for blocks of elements that lie `step` apart, copied to be neighbours.
 template <class Function>
 void for_each_gathered(std::size_t size, const std::byte* from, std::ptrdiff_t step, std::size_t count,
                        Function f) {
     alignas(double) std::byte gathered[run_block * sizeof(double)];
-    const std::ptrdiff_t distance = step * static_cast<std::ptrdiff_t>(size);
-    const auto gather = [&]<std::size_t Size>(std::integral_constant<std::size_t, Size>, std::size_t first,
-                                              std::size_t length) {
-        for (std::size_t i = 0; i < length; ++i) {
-            std::memcpy(gathered + i * Size, from + static_cast<std::ptrdiff_t>(first + i) * distance, Size);
-        }
-    };
     for (std::size_t first = 0; first < count; first += run_block) {
         const std::size_t length = (std::min)(run_block, count - first);
-        switch (size) {
-            case 1:
-                gather(std::integral_constant<std::size_t, 1>{}, first, length);
-                break;
-            case 2:
-                gather(std::integral_constant<std::size_t, 2>{}, first, length);
-                break;
-            case 4:
-                gather(std::integral_constant<std::size_t, 4>{}, first, length);
-                break;
-            default:
-                gather(std::integral_constant<std::size_t, 8>{}, first, length);
-                break;
-        }
+        copy_strided(size, from + static_cast<std::ptrdiff_t>(first * size) * step, step, gathered, 1,
+                     static_cast<std::ptrdiff_t>(length));
         f(gathered, first, length);
     }
 }
 template <class Function>
 void for_each_scattered(std::size_t size, std::byte* to, std::ptrdiff_t step, std::size_t count, Function f) {
     alignas(double) std::byte values[run_block * sizeof(double)];
-    const std::ptrdiff_t distance = step * static_cast<std::ptrdiff_t>(size);
     for (std::size_t first = 0; first < count; first += run_block) {
         const std::size_t length = (std::min)(run_block, count - first);
         f(values, first, length);
-        const auto scatter = [&]<std::size_t Size>(std::integral_constant<std::size_t, Size>) {
-            for (std::size_t i = 0; i < length; ++i) {
-                std::memcpy(to + static_cast<std::ptrdiff_t>(first + i) * distance, values + i * Size, Size);
-            }
-        };
-        switch (size) {
-            case 1:
-                scatter(std::integral_constant<std::size_t, 1>{});
-                break;
-            case 2:
-                scatter(std::integral_constant<std::size_t, 2>{});
-                break;
-            case 4:
-                scatter(std::integral_constant<std::size_t, 4>{});
-                break;
-            default:
-                scatter(std::integral_constant<std::size_t, 8>{});
-                break;
-        }
+        copy_strided(size, values, 1, to + static_cast<std::ptrdiff_t>(first * size) * step, step,
+                     static_cast<std::ptrdiff_t>(length));
     }
 }
 
@@ -455,46 +458,21 @@ MP_CORE_FUNCTION void store_elements(const element_type& type, const double* fro
                        });
 }
 
-MP_CORE_FUNCTION void map_matrices(const cpu& exec, const any_matrix& out,
-                                   void (*kernel)(instruction_set, std::size_t, float*, const float*),
+MP_CORE_FUNCTION void map_matrices(const cpu& exec, const any_matrix& out, unary_kernel<float> kernel,
                                    const any_matrix& x) {
-    for_each_real_run<float>(
-        exec,
-        [kernel, isa = best_instruction_set()](std::size_t count, float* to, const float* from) {
-            kernel(isa, count, to, from);
-        },
-        out, x);
+    map_real_runs<float>(exec, kernel, out, x);
 }
-MP_CORE_FUNCTION void map_matrices(const cpu& exec, const any_matrix& out,
-                                   void (*kernel)(instruction_set, std::size_t, double*, const double*),
+MP_CORE_FUNCTION void map_matrices(const cpu& exec, const any_matrix& out, unary_kernel<double> kernel,
                                    const any_matrix& x) {
-    for_each_real_run<double>(
-        exec,
-        [kernel, isa = best_instruction_set()](std::size_t count, double* to, const double* from) {
-            kernel(isa, count, to, from);
-        },
-        out, x);
+    map_real_runs<double>(exec, kernel, out, x);
 }
-MP_CORE_FUNCTION void map_matrices(const cpu& exec, const any_matrix& out,
-                                   void (*kernel)(instruction_set, std::size_t, float*, const float*,
-                                                  const float*),
+MP_CORE_FUNCTION void map_matrices(const cpu& exec, const any_matrix& out, binary_kernel<float> kernel,
                                    const any_matrix& a, const any_matrix& b) {
-    for_each_real_run<float>(
-        exec,
-        [kernel, isa = best_instruction_set()](std::size_t count, float* to, const float* x, const float* y) {
-            kernel(isa, count, to, x, y);
-        },
-        out, a, b);
+    map_real_runs<float>(exec, kernel, out, a, b);
 }
-MP_CORE_FUNCTION void map_matrices(const cpu& exec, const any_matrix& out,
-                                   void (*kernel)(instruction_set, std::size_t, double*, const double*,
-                                                  const double*),
+MP_CORE_FUNCTION void map_matrices(const cpu& exec, const any_matrix& out, binary_kernel<double> kernel,
                                    const any_matrix& a, const any_matrix& b) {
-    for_each_real_run<double>(
-        exec,
-        [kernel, isa = best_instruction_set()](std::size_t count, double* to, const double* x,
-                                               const double* y) { kernel(isa, count, to, x, y); },
-        out, a, b);
+    map_real_runs<double>(exec, kernel, out, a, b);
 }
 
 }}  // namespace mp::detail

@@ -4,6 +4,7 @@
 /// its transpose (col2im).
 #pragma once
 
+#include <mp/arrays/array/for_each_element.hpp>
 #include <mp/arrays/array/parallel.hpp>
 #include <mp/config.hpp>
 #include <mp/error.hpp>
@@ -14,7 +15,6 @@
 #include <limits>
 #include <string>
 #include <string_view>
-#include <type_traits>
 
 namespace mp::ops {
 
@@ -144,37 +144,6 @@ void for_each_patch_row(const ops::conv2d_geometry& g, std::ptrdiff_t channels, 
 }  // namespace mp::detail
 
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
-
-/// Calls f(std::integral_constant<std::size_t, size>) for the size of an element: 1, 2, 4 or 8 bytes.
-template <class Function>
-void with_element_size(std::size_t size, Function f) {
-    switch (size) {
-        case 1:
-            return f(std::integral_constant<std::size_t, 1>{});
-        case 2:
-            return f(std::integral_constant<std::size_t, 2>{});
-        case 4:
-            return f(std::integral_constant<std::size_t, 4>{});
-        default:
-            return f(std::integral_constant<std::size_t, 8>{});
-    }
-}
-
-/// Copies `count` elements of `size` bytes that lie from_step elements apart to places that are to_step apart.
-inline void copy_strided(std::size_t size, const std::byte* from, std::ptrdiff_t from_step, std::byte* to,
-                         std::ptrdiff_t to_step, std::ptrdiff_t count) {
-    if (count <= 0) return;
-    if (from_step == 1 && to_step == 1) {
-        std::memcpy(to, from, static_cast<std::size_t>(count) * size);
-        return;
-    }
-    with_element_size(size, [&]<std::size_t Size>(std::integral_constant<std::size_t, Size>) {
-        constexpr auto bytes = static_cast<std::ptrdiff_t>(Size);
-        for (std::ptrdiff_t i = 0; i < count; ++i) {
-            std::memcpy(to + i * to_step * bytes, from + i * from_step * bytes, Size);
-        }
-    });
-}
 
 /// Writes the patches of a group of channels, im2col: element (cell of the kernel, output position) of a
 /// row-major matrix is the cell that the kernel reads there, and zero in the padding. `image` points to the
