@@ -72,14 +72,14 @@ void map_arrays(std::size_t count, float* to, const From*... from) {
     }
 }
 
-/// The function of every float in runs of `count`, `stride` apart.
+/// Replaces every x in runs of `count` floats, `stride` apart, by function(x).
 template <class Function>
-void map_runs(float* values, std::ptrdiff_t stride, std::ptrdiff_t runs, std::size_t count) {
+MP_ALWAYS_INLINE void update_runs(float* values, std::ptrdiff_t stride, std::ptrdiff_t runs,
+                                  std::size_t count, Function function) {
     for (; runs > 0; --runs, values += stride) {
         for (std::size_t i = 0; i < count; i += lanes) {
             const std::size_t rest = count - i;
-            const vec<float> y = elementwise<Function>::apply(rest >= lanes ? load(values + i)
-                                                                            : load_partial(values + i, rest));
+            const vec<float> y = function(rest >= lanes ? load(values + i) : load_partial(values + i, rest));
             if (rest < lanes) {
                 store_partial(values + i, y, rest);
             } else {
@@ -87,6 +87,11 @@ void map_runs(float* values, std::ptrdiff_t stride, std::ptrdiff_t runs, std::si
             }
         }
     }
+}
+template <class Function>
+void map_runs(float* values, std::ptrdiff_t stride, std::ptrdiff_t runs, std::size_t count) {
+    update_runs(values, stride, runs, count,
+                [&](vec<float> x) MP_INLINED_LAMBDA { return elementwise<Function>::apply(x); });
 }
 
 inline void scale_array(std::size_t count, float* to, const float* from, float factor) {
@@ -150,18 +155,8 @@ MP_HOST_DEVICE MP_ALWAYS_INLINE vec<float> multiply_and_saturate(vec<float> x, v
 inline void multiply_and_saturate_runs(float* values, std::ptrdiff_t stride, std::ptrdiff_t runs,
                                        std::size_t count, float scale, float largest) {
     const vec<float> factor = broadcast(scale);
-    for (std::ptrdiff_t r = 0; r < runs; ++r, values += stride) {
-        for (std::size_t i = 0; i < count; i += lanes) {
-            const std::size_t rest = count - i;
-            const vec<float> y = multiply_and_saturate(
-                rest >= lanes ? load(values + i) : load_partial(values + i, rest), factor, largest);
-            if (rest < lanes) {
-                store_partial(values + i, y, rest);
-            } else {
-                store(values + i, y);
-            }
-        }
-    }
+    update_runs(values, stride, runs, count,
+                [&](vec<float> x) MP_INLINED_LAMBDA { return multiply_and_saturate(x, factor, largest); });
 }
 
 /// to[i] = a x[i] + b y[i]. The products are exact in double, and the sum is rounded to double and then to
@@ -179,15 +174,15 @@ inline void scale_and_add_arrays(std::size_t count, float* to, const float* x, f
     store_partial(to + i, sum(load_partial(x + i, rest), load_partial(y + i, rest)), rest);
 }
 
-/// Applies update(h, l, load_of) to the vectors of high and low; load_of(x) is the vector of another array at the same
-/// place.
-template <class Update>
-MP_ALWAYS_INLINE void update_pairs(std::size_t count, float* high, float* low, Update update) {
+/// Calls advance(high, low, x) for vectors of sums of two floats each and of x.
+template <class Advance>
+MP_ALWAYS_INLINE void advance_pairs(std::size_t count, float* high, float* low, const float* x,
+                                    Advance advance) {
     std::size_t i = 0;
     for (; i + lanes <= count; i += lanes) {
         vec<float> h = load(high + i);
         vec<float> l = load(low + i);
-        update(h, l, [i](const float* x) MP_INLINED_LAMBDA { return load(x + i); });
+        advance(h, l, load(x + i));
         store(high + i, h);
         store(low + i, l);
     }
@@ -195,7 +190,7 @@ MP_ALWAYS_INLINE void update_pairs(std::size_t count, float* high, float* low, U
     const std::size_t rest = count - i;
     vec<float> h = load_partial(high + i, rest);
     vec<float> l = load_partial(low + i, rest);
-    update(h, l, [=](const float* x) MP_INLINED_LAMBDA { return load_partial(x + i, rest); });
+    advance(h, l, load_partial(x + i, rest));
     store_partial(high + i, h, rest);
     store_partial(low + i, l, rest);
 }
@@ -208,8 +203,7 @@ inline void average_arrays(std::size_t count, float* high, float* low, const flo
                            float left) {
     const bool near_x = taken > 0.5F;
     const vec<float> factor = broadcast(near_x ? -left : taken);
-    update_pairs(count, high, low, [&](vec<float>& h, vec<float>& l, auto load_of) MP_INLINED_LAMBDA {
-        const vec<float> to = load_of(x);
+    advance_pairs(count, high, low, x, [&](vec<float>& h, vec<float>& l, vec<float> to) MP_INLINED_LAMBDA {
         const vec<float> distance = sub(sub(to, h), l);
         const two_sum moved(near_x ? to : h, mul(factor, distance));
         const two_sum normal(moved.sum, near_x ? moved.error : add(l, moved.error));
@@ -220,15 +214,15 @@ inline void average_arrays(std::size_t count, float* high, float* low, const flo
 
 /// high[i] + low[i] += x[i], see float_float.hpp.
 inline void add_floats_to_pairs(std::size_t count, float* high, float* low, const float* x) {
-    update_pairs(count, high, low, [=](vec<float>& h, vec<float>& l, auto load_of) MP_INLINED_LAMBDA {
-        add_to_pair(h, l, load_of(x));
+    advance_pairs(count, high, low, x, [&](vec<float>& h, vec<float>& l, vec<float> term) MP_INLINED_LAMBDA {
+        add_to_pair(h, l, term);
     });
 }
 /// Rounds high[i] + low[i] to high[i], and the error to low[i].
 inline void normalize_pairs(std::size_t count, float* high, float* low) {
-    update_pairs(count, high, low, [](vec<float>& h, vec<float>& l, auto /*load_of*/) MP_INLINED_LAMBDA {
-        normalize_pair(h, l);
-    });
+    advance_pairs(count, high, low, low,
+                  [&](vec<float>& h, vec<float>& l, vec<float> /*low*/)
+                      MP_INLINED_LAMBDA { normalize_pair(h, l); });
 }
 
 /// sums[i] += x[i].

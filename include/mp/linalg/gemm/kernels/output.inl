@@ -45,19 +45,9 @@ inline void add_output(const output_floats& from, void* to, std::ptrdiff_t leadi
 template <class Value>
 void round_runs(float* values, std::ptrdiff_t stride, std::ptrdiff_t runs, std::ptrdiff_t count) {
     using format = typename Value::format;
-    for (; runs > 0; --runs, values += stride) {
-        for (std::ptrdiff_t i = 0; i < count; i += static_cast<std::ptrdiff_t>(lanes)) {
-            const auto rest = static_cast<std::size_t>(count - i);
-            if (rest >= lanes) {
-                store(values + i, widen_container<format>(narrow_to_container<format>(load(values + i))));
-            } else {
-                store_partial(
-                    values + i,
-                    widen_container<format>(narrow_to_container<format>(load_partial(values + i, rest))),
-                    rest);
-            }
-        }
-    }
+    update_runs(values, stride, runs, static_cast<std::size_t>(count), [&](vec<float> x) MP_INLINED_LAMBDA {
+        return widen_container<format>(narrow_to_container<format>(x));
+    });
 }
 
 template <class Value>
