@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Views of a user's own type as operands: the example of operand_traits, with elements that are not contiguous.
+// alone: it specializes a template of the library
 #include <doctest/doctest.h>
 #include <mp/autocast.hpp>
 
