@@ -4,9 +4,9 @@
 /// infinities. One zero, one NaN, gradual underflow.
 #pragma once
 
+#include <mp/numbers/format/descriptor.hpp>
 #include <mp/numbers/format/limits.hpp>
 #include <mp/numbers/format/operations.hpp>
-#include <mp/numbers/format/descriptor.hpp>
 #include <mp/numbers/format/text.hpp>
 
 namespace mp {

@@ -44,7 +44,8 @@ std::string treatment() {
     std::string letters;
     for (const ac::op_list* list : {&lists::pytorch_cuda, &lists::pytorch_cpu, &lists::tensorflow,
                                     &lists::apex, &lists::mxnet, &lists::keras, &lists::nvidia}) {
-        letters += letter(mp::detail::unconditional(mp::detail::rules_for(*list, mp::detail::names_of_op<Op>), list->unlisted));
+        letters += letter(mp::detail::unconditional(mp::detail::rules_for(*list, mp::detail::names_of_op<Op>),
+                                                    list->unlisted));
     }
     return letters;
 }

@@ -8,11 +8,11 @@
 #include <mp/config.hpp>
 #include <mp/error.hpp>
 #include <mp/nn/scaling/scale_checks.hpp>
+#include <mp/numbers/format/basic_float.hpp>
 #include <mp/numbers/format/convert_scalar.hpp>
 #include <mp/numbers/format/exact_arithmetic.hpp>
 #include <mp/numbers/format/float_arithmetic.hpp>
 #include <mp/numbers/format/named_formats.hpp>
-#include <mp/numbers/format/basic_float.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -4,8 +4,8 @@
 /// the measure of approximate operations of section 4.4.
 #pragma once
 
-#include <mp/numbers/format/manipulation.hpp>
 #include <mp/numbers/format/descriptor.hpp>
+#include <mp/numbers/format/manipulation.hpp>
 #include <mp/numbers/format/p3109/real_functions.hpp>
 
 #include <algorithm>
