@@ -161,7 +161,7 @@ struct staged_calls<Op, Executor, type_list<Plans...>, std::index_sequence<Index
         foreign_view foreign[sizeof...(Arguments)];
         any_operand operands[] = {operand_of_argument<Op, Index>(
             type_list<Plans...>{}, exec, std::as_const(arguments), foreign[Index])...};
-        static_assert(std::size(operands) <= max_operands);
+        static_assert(std::size(operands) <= max_operands, "mp::autocast: an op takes at most 16 arguments");
         cpu memory;
         memory.workspace = workspace_of(exec);
         if constexpr (std::same_as<Executor, cpu>) memory = exec;
