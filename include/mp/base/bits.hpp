@@ -113,7 +113,7 @@ private:
     }
 
     /// From the products of halves. The sum in the middle cannot overflow: a product of two 32-bit numbers is
-    /// at most 2^64 - 2^33 + 1, which leaves room for two more numbers of 32 bits.
+    /// at most 2^64 - 2^33 + 1, so that two more numbers of 32 bits can be added.
     MP_HOST_DEVICE static constexpr word_pair product_of_words(std::uint64_t a, std::uint64_t b) noexcept {
         constexpr std::uint64_t half = 0xffffffffu;
         const std::uint64_t lowest = (a & half) * (b & half);

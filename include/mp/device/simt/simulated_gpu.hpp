@@ -51,7 +51,7 @@ public:
         ranges_->add(memory.data(), memory.size_bytes(), std::move(name), false);
         ranges_->close();
     }
-    /// Memory that no thread may touch, as what lies between the rows of a matrix. Others may still be touched.
+    /// Marks memory that no thread may access, such as the gaps between the rows of a matrix. Other memory stays accessible.
     template <class Value, std::size_t Extent>
     void add_forbidden(std::span<Value, Extent> memory, std::string name = {}) {
         ranges_->add(memory.data(), memory.size_bytes(), std::move(name), true, true);
@@ -76,7 +76,7 @@ public:
     [[nodiscard]] std::string outside(const void* begin, std::size_t bytes) const {
         return ranges_->outside(begin, bytes);
     }
-    /// For the host backend: whether nobody has written one of these bytes.
+    /// For the host backend: whether any of these bytes is unwritten.
     [[nodiscard]] bool is_unwritten(const void* begin, std::size_t bytes) const {
         return ranges_->is_unwritten(begin, bytes);
     }
@@ -89,7 +89,7 @@ private:
     struct range {
         std::uintptr_t end;
         std::string name;
-        std::vector<unsigned char> written;  ///< 1 for bytes that somebody wrote; empty where all are
+        std::vector<unsigned char> written;  ///< 1 for bytes that have been written; empty where all are
         bool is_forbidden;
 
         [[nodiscard]] std::string text(std::uintptr_t begin) const {

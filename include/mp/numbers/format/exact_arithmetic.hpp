@@ -278,7 +278,7 @@ MP_HOST_DEVICE constexpr storage_of<Format> sqrt_bits(storage_of<Format> a, Cont
 
 // Sums of three exact values, whose exponents may lie as far apart as they like.
 
-/// A sum with room for a carry again: add_exact() takes numbers with two free bits. A tail, or a bit that is
+/// A sum with spare bits for a carry again: add_exact() takes numbers with two free bits. A tail, or a bit that is
 /// shifted out, is left as a last bit of one.
 MP_HOST_DEVICE constexpr exact_number<uint128> with_room(exact_number<uint128> x) {
     const uint128 lost = (x.significand & 1) | (x.sticky ? 1 : 0);

@@ -187,7 +187,7 @@ MP_ALWAYS_INLINE uint16_lanes upper_halves(vec<std::uint32_t> low, vec<std::uint
 }
 #endif
 
-/// Reads each 16 bytes of a vector from memory of its own, `stride` bytes apart.
+/// Loads the 16-byte quarters of a vector from addresses that are `stride` bytes apart.
 MP_ALWAYS_INLINE vec<float> load_quarters(const std::byte* from, std::ptrdiff_t stride) {
     using quarter = const unsigned char(*)[16];
     vec<float> x;

@@ -34,7 +34,7 @@ struct reduction_options {
     std::size_t bucket_bytes = std::size_t{8} << 20;  ///< of gradients; a larger parameter has its own bucket
     bool mean = true;                                 ///< else the sum
     int in_flight = 4;  ///< buckets that are under way at once, each with memory
-    /// Every rank gets the sums of its own share only, for mp::sharded_optimizer.
+    /// Each rank receives only the sums of its shard, for mp::sharded_optimizer.
     bool share_only = false;
     /// Whether to look for gradients that are changed after they were sent, which no op tells, on CPUs; reads
     /// all gradients twice. By default in builds without NDEBUG.

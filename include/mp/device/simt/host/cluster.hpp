@@ -32,7 +32,7 @@
 
 namespace mp::simt::detail { inline namespace MP_ISA_NAMESPACE {
 
-/// Stores of tiles, for which nobody can wait any more: those whose shared memory has been read are written.
+/// Completes the pending stores of tiles, which can no longer be waited for: those whose shared memory has been read.
 inline void end_stores(const fault_reporter& report, thread_state& thread) {
     if (!thread.open_stores.operations.empty()) {
         report.fail(thread, thread.open_stores.operations.front()->where(), kernel_violation::unfinished_copy,

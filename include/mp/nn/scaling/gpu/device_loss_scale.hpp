@@ -198,7 +198,7 @@ MP_HOST_DEVICE constexpr void end_iteration(const rules_type<Policy>& rules,
     scale.seen = device_gradient_report{};
 }
 
-/// One thread of it works, on memory that nobody else touches meanwhile.
+/// Executed by one thread, on memory that no other thread accesses meanwhile.
 template <class Rules, class DeviceLossScale>
 struct update_scale_kernel {
     static constexpr int threads = 32;
