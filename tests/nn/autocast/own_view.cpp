@@ -6,10 +6,14 @@
 
 #include <array>
 #include <cstddef>
+#include <cstring>
+#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
 #include <vector>
+
+#include "numbers/format/flushing_scope.hpp"
 
 namespace own_view {
 
@@ -78,6 +82,16 @@ struct twice_op {
             const float old = reads ? static_cast<float>(y[i]) : 0.0F;
             y[i] = mp::round_to<Y>(old + 2.0F * static_cast<float>(x[i]));
         }
+    }
+};
+
+/// y = x, as it is.
+struct copy_op {
+    static constexpr std::string_view name = "copy";
+    static constexpr auto category = mp::op_category::pass_through;
+
+    void operator()(std::span<const float> x, std::span<float> y) const {
+        std::memcpy(y.data(), x.data(), x.size_bytes());
     }
 };
 
@@ -189,5 +203,18 @@ TEST_CASE("a ledger counts the casts of a view, there and back") {
     CHECK(casts[1].losses.elements == 3);
     CHECK(casts[1].losses.largest == static_cast<double>(a.out()[1]));
 }
+
+#if defined(TEST_CAN_FLUSH)
+TEST_CASE("a sum keeps subnormal numbers where the caller flushes them") {
+    std::vector<std::string> types;
+    const std::array<float, 1> x{0x1p-140F};
+    std::array<float, 1> y{0x1p-139F};
+    {
+        const flushing_scope flushing;
+        ac::call<ac::off>(copy_op{}, std::span<const float>(x), ac::add_to(std::span<float>(y)));
+    }
+    CHECK(y[0] == 0x1p-139F + 0x1p-140F);
+}
+#endif
 
 }  // namespace
