@@ -125,13 +125,8 @@ MP_CORE_FUNCTION void run_staged(const op_record& op, const cpu& exec, any_opera
                                  std::size_t count, const cast_types& types, const region_observer* observer,
                                  void (*kernel)(void* context, const any_operand* operands), void* context) {
     staged_call call(op, exec, operands, count, 0, types, observer);
-    // Casts and sums do not depend on the caller's modes; the kernel of a user's op may.
-    {
-        const default_floating_point_modes modes;
-        call.begin();
-    }
+    call.begin();
     kernel(context, operands);
-    const default_floating_point_modes modes;
     call.finish();
 }
 
