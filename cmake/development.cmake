@@ -53,5 +53,20 @@ if(MP_SANITIZE)
   endif()
 endif()
 
+# Programs link the compiled part, with which they compile faster; those that are compiled with options of their own, which
+# have to reach the kernels, link mp_development and have the headers alone.
+option(MP_LINK_COMPILED "Link tests, examples and benchmarks with the library's compiled part" ON)
+add_library(mp_programs INTERFACE)
+target_link_libraries(mp_programs INTERFACE mp_development)
+if(MP_LINK_COMPILED)
+  mp_add_compiled(mp_compiled_for_programs)
+  target_link_libraries(mp_compiled_for_programs PUBLIC mp_development)
+  # What runs longer than it takes to compile.
+  if(CMAKE_CXX_FLAGS_RELEASE MATCHES "-O[0g]")
+    target_compile_options(mp_compiled_for_programs PRIVATE -O1)
+  endif()
+  target_link_libraries(mp_programs INTERFACE mp_compiled_for_programs)
+endif()
+
 include("${PROJECT_SOURCE_DIR}/cmake/headers.cmake")
 include("${PROJECT_SOURCE_DIR}/cmake/tools.cmake")
