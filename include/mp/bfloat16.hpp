@@ -14,8 +14,9 @@ using bfloat16 = basic_float<formats::bfloat16>;
 
 inline namespace literals {
 /// A bfloat16 literal, decimal or hexadecimal, rounded once from its digits: 0.1_bf16.
-consteval bfloat16 operator""_bf16(const char* digits) {
-    return detail::parse_literal<bfloat16>(digits);
+template <char... Digits>
+consteval bfloat16 operator""_bf16() {
+    return detail::parse_literal<bfloat16, Digits...>();
 }
 }  // namespace literals
 

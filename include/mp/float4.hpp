@@ -15,8 +15,9 @@ using float4_e2m1fn = basic_float<formats::float4_e2m1fn>;
 
 inline namespace literals {
 /// A float4_e2m1fn literal, rounded once from its digits: 0.5_e2m1.
-consteval float4_e2m1fn operator""_e2m1(const char* digits) {
-    return detail::parse_literal<float4_e2m1fn>(digits);
+template <char... Digits>
+consteval float4_e2m1fn operator""_e2m1() {
+    return detail::parse_literal<float4_e2m1fn, Digits...>();
 }
 }  // namespace literals
 

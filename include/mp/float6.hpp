@@ -18,12 +18,14 @@ using float6_e3m2fn = basic_float<formats::float6_e3m2fn>;
 
 inline namespace literals {
 /// A float6_e2m3fn literal, rounded once from its digits: 0.1_e2m3.
-consteval float6_e2m3fn operator""_e2m3(const char* digits) {
-    return detail::parse_literal<float6_e2m3fn>(digits);
+template <char... Digits>
+consteval float6_e2m3fn operator""_e2m3() {
+    return detail::parse_literal<float6_e2m3fn, Digits...>();
 }
 /// A float6_e3m2fn literal, rounded once from its digits: 0.1_e3m2.
-consteval float6_e3m2fn operator""_e3m2(const char* digits) {
-    return detail::parse_literal<float6_e3m2fn>(digits);
+template <char... Digits>
+consteval float6_e3m2fn operator""_e3m2() {
+    return detail::parse_literal<float6_e3m2fn, Digits...>();
 }
 }  // namespace literals
 

@@ -39,36 +39,44 @@ using float8_e8m0fnu = basic_float<formats::float8_e8m0fnu>;
 
 inline namespace literals {
 /// A float8_e4m3fn literal, rounded once from its digits: 0.1_e4m3.
-consteval float8_e4m3fn operator""_e4m3(const char* digits) {
-    return detail::parse_literal<float8_e4m3fn>(digits);
+template <char... Digits>
+consteval float8_e4m3fn operator""_e4m3() {
+    return detail::parse_literal<float8_e4m3fn, Digits...>();
 }
 /// A float8_e5m2 literal, rounded once from its digits: 0.1_e5m2.
-consteval float8_e5m2 operator""_e5m2(const char* digits) {
-    return detail::parse_literal<float8_e5m2>(digits);
+template <char... Digits>
+consteval float8_e5m2 operator""_e5m2() {
+    return detail::parse_literal<float8_e5m2, Digits...>();
 }
 /// A float8_e4m3 literal, rounded once from its digits: 0.1_e4m3ieee.
-consteval float8_e4m3 operator""_e4m3ieee(const char* digits) {
-    return detail::parse_literal<float8_e4m3>(digits);
+template <char... Digits>
+consteval float8_e4m3 operator""_e4m3ieee() {
+    return detail::parse_literal<float8_e4m3, Digits...>();
 }
 /// A float8_e3m4 literal, rounded once from its digits: 0.1_e3m4.
-consteval float8_e3m4 operator""_e3m4(const char* digits) {
-    return detail::parse_literal<float8_e3m4>(digits);
+template <char... Digits>
+consteval float8_e3m4 operator""_e3m4() {
+    return detail::parse_literal<float8_e3m4, Digits...>();
 }
 /// A float8_e4m3fnuz literal, rounded once from its digits: 0.1_e4m3fnuz.
-consteval float8_e4m3fnuz operator""_e4m3fnuz(const char* digits) {
-    return detail::parse_literal<float8_e4m3fnuz>(digits);
+template <char... Digits>
+consteval float8_e4m3fnuz operator""_e4m3fnuz() {
+    return detail::parse_literal<float8_e4m3fnuz, Digits...>();
 }
 /// A float8_e5m2fnuz literal, rounded once from its digits: 0.1_e5m2fnuz.
-consteval float8_e5m2fnuz operator""_e5m2fnuz(const char* digits) {
-    return detail::parse_literal<float8_e5m2fnuz>(digits);
+template <char... Digits>
+consteval float8_e5m2fnuz operator""_e5m2fnuz() {
+    return detail::parse_literal<float8_e5m2fnuz, Digits...>();
 }
 /// A float8_e4m3b11fnuz literal, rounded once from its digits: 0.1_e4m3b11fnuz.
-consteval float8_e4m3b11fnuz operator""_e4m3b11fnuz(const char* digits) {
-    return detail::parse_literal<float8_e4m3b11fnuz>(digits);
+template <char... Digits>
+consteval float8_e4m3b11fnuz operator""_e4m3b11fnuz() {
+    return detail::parse_literal<float8_e4m3b11fnuz, Digits...>();
 }
 /// A float8_e8m0fnu literal, rounded once from its digits: 1_e8m0.
-consteval float8_e8m0fnu operator""_e8m0(const char* digits) {
-    return detail::parse_literal<float8_e8m0fnu>(digits);
+template <char... Digits>
+consteval float8_e8m0fnu operator""_e8m0() {
+    return detail::parse_literal<float8_e8m0fnu, Digits...>();
 }
 }  // namespace literals
 

@@ -14,8 +14,9 @@ using half = basic_float<formats::binary16>;
 
 inline namespace literals {
 /// A half literal, decimal or hexadecimal, rounded once from its digits: 0.1_h, 65504_h, 0x1p-24_h.
-consteval half operator""_h(const char* digits) {
-    return detail::parse_literal<half>(digits);
+template <char... Digits>
+consteval half operator""_h() {
+    return detail::parse_literal<half, Digits...>();
 }
 }  // namespace literals
 

@@ -16,8 +16,9 @@ using tfloat32 = basic_float<formats::tfloat32>;
 
 inline namespace literals {
 /// A tfloat32 literal, rounded once from its digits: 0.1_tf32.
-consteval tfloat32 operator""_tf32(const char* digits) {
-    return detail::parse_literal<tfloat32>(digits);
+template <char... Digits>
+consteval tfloat32 operator""_tf32() {
+    return detail::parse_literal<tfloat32, Digits...>();
 }
 }  // namespace literals
 

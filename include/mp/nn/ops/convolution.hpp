@@ -8,7 +8,7 @@
 #include <mp/executor.hpp>
 #include <mp/nn/autocast/dispatch.hpp>
 #include <mp/nn/ops/arguments.hpp>
-#include <mp/nn/ops/convolution/patches.hpp>
+#include <mp/nn/ops/convolution/geometry.hpp>
 #include <mp/nn/ops/matrix_operand.hpp>
 
 #include <array>

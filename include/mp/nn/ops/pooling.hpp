@@ -7,7 +7,7 @@
 #include <mp/executor.hpp>
 #include <mp/nn/autocast/library_op.hpp>
 #include <mp/nn/ops/arguments.hpp>
-#include <mp/nn/ops/convolution/patches.hpp>
+#include <mp/nn/ops/convolution/geometry.hpp>
 #include <mp/nn/ops/matrix_operand.hpp>
 #include <mp/nn/ops/pooling/windows.hpp>
 #include <mp/numbers/rules/rounded_doubles.hpp>

@@ -158,8 +158,10 @@ private:
 
 /// Body of the literal operators; a text that is no number, or one out of range, does not compile. Neither do
 /// whole numbers with a leading zero, which would be octal elsewhere in C++.
-template <class Value>
-consteval Value parse_literal(const char* digits) {
+template <class Value, char... Digits>
+consteval Value parse_literal() {
+    constexpr char text[] = {Digits..., 0};
+    const char* const digits = text;
     const char* last = digits;
     bool whole = true;
     for (; *last != 0; ++last) whole = whole && (digit_value(*last, 10) >= 0 || *last == '\'');

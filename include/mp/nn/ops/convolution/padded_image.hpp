@@ -11,7 +11,7 @@
 #include <mp/executor.hpp>
 #include <mp/linalg/gemm/indexed_operand.hpp>
 #include <mp/linalg/gemm/operand_kernels.hpp>
-#include <mp/nn/ops/convolution/patches.hpp>
+#include <mp/nn/ops/convolution/geometry.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -6,7 +6,7 @@
 #include <mp/base/bits.hpp>
 #include <mp/config.hpp>
 #include <mp/error.hpp>
-#include <mp/nn/ops/convolution/patches.hpp>
+#include <mp/nn/ops/convolution/geometry.hpp>
 #include <mp/numbers/format/float_arithmetic.hpp>
 #include <mp/numbers/format/operations.hpp>
 #include <mp/numbers/rules/ordered_key.hpp>
