@@ -212,6 +212,9 @@ public:
 private:
     /// An operand that the kernel receives an array in place of, and the memory of that.
     struct staged_operand {
+        // Not an aggregate: g++ sets the memory of one to zero first, by an instruction that takes longer than a small cast.
+        explicit staged_operand(any_operand& argument) : operand(&argument), original(argument) {}
+
         any_operand* operand;
         any_operand original;
         staging_buffer<std::byte> buffer;
@@ -220,7 +223,7 @@ private:
 
     staged_operand& stage(any_operand& operand) {
         void* const memory = &staged_[staged_count_];
-        staged_operand& staged = *new (memory) staged_operand{&operand, operand, {}, nullptr};
+        staged_operand& staged = *new (memory) staged_operand(operand);
         ++staged_count_;
         return staged;
     }
