@@ -49,6 +49,7 @@
 #include <mp/nn/scaling/event_log.hpp>
 #include <mp/nn/scaling/loss_scaler.hpp>
 #include <mp/nn/scaling/scaled_gradient.hpp>
+#include <mp/thread_pool.hpp>
 #include <mp/train/parallel/block_wire.hpp>
 #include <mp/train/parallel/loopback.hpp>
 #include <mp/train/parallel/rank_file.hpp>

@@ -79,8 +79,8 @@ struct cpu {
     /// Workspace of ops; null for the heap. See <mp/workspace.hpp>.
     mp::workspace* workspace = nullptr;
     /// Whose threads run the work, at most pool->threads() of them; null for threads that are started for
-    /// each call, or OpenMP's where the including project is compiled with it. It must outlive what keeps the
-    /// executor, such as optimizers.
+    /// each call, or OpenMP's where the including project, or the compiled part that it links, is compiled with it.
+    /// It must outlive objects that keep the executor, such as optimizers.
     thread_executor* pool = nullptr;
 };
 

@@ -5,14 +5,17 @@
 
 #include <mp/base/durations.hpp>
 #include <mp/config.hpp>
-#include <mp/error.hpp>
 #include <mp/executor.hpp>
+
+#include <cstddef>
+#include <memory>
+
+#if MP_CORE_BODIES
+#include <mp/error.hpp>
 
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
-#include <cstddef>
-#include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -20,8 +23,59 @@
 #if defined(__unix__) || defined(__APPLE__)
 #include <unistd.h>
 #endif
+#endif
 
-namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
+namespace mp::detail { inline namespace MP_CORE_NAMESPACE {
+
+class pool_threads;
+
+}}  // namespace mp::detail
+
+namespace mp { inline namespace MP_CORE_NAMESPACE {
+
+/// Threads that are started once and wait between calls. A call allocates nothing and costs a microsecond or
+/// some while they are awake, and what it takes to wake them when they have gone to sleep. The calling thread
+/// takes its share of the tasks, and all of those that no other thread has begun, so that a call waits for no
+/// thread that is not at work for it.
+///
+///     mp::thread_pool pool;                                           // one for each processor
+///     const mp::cpu exec{.threads = pool.threads(), .pool = &pool};
+///     mp::gemm(exec, 1, a, b, 0, c);
+///
+/// Serves one call at a time: one that comes from another thread in the meantime, or from inside a task,
+/// runs on its calling thread alone. Must not be destroyed while a call is running.
+///
+/// After fork(), the child has none of the threads: its calls run on their calling thread alone, and its copy of the
+/// pool ends without waiting for anybody, whether the pool slept or was at work. A child that was made inside of a
+/// task must not return from it.
+class thread_pool final : public thread_executor {
+public:
+    /// \param threads  how many may run at once, the calling one included; 0 for one for each processor.
+    ///                 Where the system refuses some of them, there are fewer: see threads()
+    /// \param spin     how long threads look for work before they sleep, and callers for the end of the last
+    ///                 tasks. Not at all where there are more threads than processors
+    /// \throws argument_error  a negative number of threads
+    explicit thread_pool(int threads = 0, std::chrono::nanoseconds spin = std::chrono::microseconds(50));
+    thread_pool(const thread_pool&) = delete;
+    thread_pool& operator=(const thread_pool&) = delete;
+    ~thread_pool() override;
+
+    /// Those that were started, and the calling one.
+    [[nodiscard]] int threads() const noexcept override;
+
+    void run(std::size_t tasks, task function, const void* work) override;
+
+private:
+    [[nodiscard]] bool is_forked() const noexcept;
+
+    long process_;
+    std::unique_ptr<detail::pool_threads> threads_;
+};
+
+}}  // namespace mp
+
+#if MP_CORE_BODIES
+namespace mp::detail { inline namespace MP_CORE_NAMESPACE {
 
 /// For a processor that waits in a loop.
 inline void pause_spinning() noexcept {
@@ -182,60 +236,37 @@ private:
 
 }}  // namespace mp::detail
 
-namespace mp { inline namespace MP_ISA_NAMESPACE {
+namespace mp { inline namespace MP_CORE_NAMESPACE {
 
-/// Threads that are started once and wait between calls. A call allocates nothing and costs a microsecond or
-/// some while they are awake, and what it takes to wake them when they have gone to sleep. The calling thread
-/// takes its share of the tasks, and all of those that no other thread has begun, so that a call waits for no
-/// thread that is not at work for it.
-///
-///     mp::thread_pool pool;                                           // one for each processor
-///     const mp::cpu exec{.threads = pool.threads(), .pool = &pool};
-///     mp::gemm(exec, 1, a, b, 0, c);
-///
-/// Serves one call at a time: one that comes from another thread in the meantime, or from inside a task,
-/// runs on its calling thread alone. Must not be destroyed while a call is running.
-///
-/// After fork(), the child has none of the threads: its calls run on their calling thread alone, and its copy of the
-/// pool ends without waiting for anybody, whether the pool slept or was at work. A child that was made inside of a
-/// task must not return from it.
-class thread_pool final : public thread_executor {
-public:
-    /// \param threads  how many may run at once, the calling one included; 0 for one for each processor.
-    ///                 Where the system refuses some of them, there are fewer: see threads()
-    /// \param spin     how long threads look for work before they sleep, and callers for the end of the last
-    ///                 tasks. Not at all where there are more threads than processors
-    /// \throws argument_error  a negative number of threads
-    explicit thread_pool(int threads = 0, std::chrono::nanoseconds spin = std::chrono::microseconds(50)) {
-        if (threads < 0) {
-            detail::throw_argument("mp::thread_pool", "threads", threads, "must not be negative");
-        }
-        const unsigned processors = (std::max)(std::thread::hardware_concurrency(), 1U);
-        const unsigned wanted = threads == 0 ? processors : static_cast<unsigned>(threads);
-        threads_ = std::make_unique<detail::pool_threads>(
-            wanted, wanted <= processors ? spin : std::chrono::nanoseconds::zero());
+MP_CORE_FUNCTION thread_pool::thread_pool(int threads, std::chrono::nanoseconds spin)
+    : process_(detail::current_process()) {
+    if (threads < 0) {
+        detail::throw_argument("mp::thread_pool", "threads", threads, "must not be negative");
     }
-    thread_pool(const thread_pool&) = delete;
-    thread_pool& operator=(const thread_pool&) = delete;
-    ~thread_pool() override {
-        // In a forked child locks may be held, and threads awaited, by threads that are not there.
-        if (is_forked()) static_cast<void>(threads_.release());
-    }
+    const unsigned processors = (std::max)(std::thread::hardware_concurrency(), 1U);
+    const unsigned wanted = threads == 0 ? processors : static_cast<unsigned>(threads);
+    threads_ = std::make_unique<detail::pool_threads>(
+        wanted, wanted <= processors ? spin : std::chrono::nanoseconds::zero());
+}
 
-    /// Those that were started, and the calling one.
-    [[nodiscard]] int threads() const noexcept override { return static_cast<int>(threads_->workers()) + 1; }
+MP_CORE_FUNCTION thread_pool::~thread_pool() {
+    // In a forked child locks may be held, and threads awaited, by threads that are not there.
+    if (is_forked()) static_cast<void>(threads_.release());
+}
 
-    void run(std::size_t tasks, task function, const void* work) override {
-        const bool is_alone = tasks < 2 || threads_->workers() == 0 || is_forked();
-        if (!is_alone && threads_->run(tasks, function, work)) return;
-        for (std::size_t i = 0; i < tasks; ++i) function(work, i);
-    }
+MP_CORE_FUNCTION int thread_pool::threads() const noexcept {
+    return static_cast<int>(threads_->workers()) + 1;
+}
 
-private:
-    [[nodiscard]] bool is_forked() const noexcept { return detail::current_process() != process_; }
+MP_CORE_FUNCTION void thread_pool::run(std::size_t tasks, task function, const void* work) {
+    const bool is_alone = tasks < 2 || threads_->workers() == 0 || is_forked();
+    if (!is_alone && threads_->run(tasks, function, work)) return;
+    for (std::size_t i = 0; i < tasks; ++i) function(work, i);
+}
 
-    long process_ = detail::current_process();
-    std::unique_ptr<detail::pool_threads> threads_;
-};
+MP_CORE_FUNCTION bool thread_pool::is_forked() const noexcept {
+    return detail::current_process() != process_;
+}
 
 }}  // namespace mp
+#endif

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// Splitting a range of work over threads: those of the executor's pool, which are there already. Without
-/// one, threads live for one call, so they cost nothing while nothing runs, and a call costs some ten
-/// microseconds a thread; where the including project is compiled with OpenMP, its threads are used instead.
+/// Splits a range of work over threads: those of the executor's pool, which exist already. Without a pool, threads
+/// live for one call, so they cost nothing while nothing runs, and a call costs some ten microseconds a thread; where
+/// the including project, or the compiled part that it links, is compiled with OpenMP, its threads are used instead.
 #pragma once
 
 #include <mp/base/argument_checks.hpp>
@@ -10,15 +10,28 @@
 #include <mp/executor.hpp>
 
 #include <algorithm>
-#include <atomic>
 #include <cstddef>
-#include <exception>
 #include <memory>
-#include <string_view>
-#include <thread>
 #include <type_traits>
+
+#if MP_CORE_BODIES
+#include <atomic>
+#include <exception>
+#include <thread>
 #include <utility>
 #include <vector>
+#endif
+
+namespace mp::detail { inline namespace MP_CORE_NAMESPACE {
+
+/// The work of a thread, without its type: run(work, begin, end).
+using chunk_function = void (*)(const void* work, std::size_t begin, std::size_t end);
+
+/// parallel_for with more than one chunk.
+MP_CORE_FUNCTION void run_chunks(thread_executor* pool, std::size_t chunks, std::size_t count,
+                                 chunk_function run, const void* work);
+
+}}  // namespace mp::detail
 
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
@@ -35,8 +48,44 @@ constexpr Work grain_of(cpu exec, Work grain) noexcept {
     return exec.pool == nullptr ? grain : grain / cheaper;
 }
 
-/// The work of a thread, without its type: run(work, begin, end).
-using chunk_function = void (*)(const void* work, std::size_t begin, std::size_t end);
+/// Into how many chunks parallel_for divides a range.
+inline std::size_t chunks_of(const cpu& exec, std::size_t count, std::size_t grain) {
+    const std::size_t smallest = (std::max)(grain_of(exec, grain), std::size_t{1});
+    // A pool is not asked where there is nothing to divide.
+    if (exec.threads <= 1 || count / smallest <= 1) return count == 0 ? 0 : 1;
+    return (std::min)(count / smallest, static_cast<std::size_t>(threads_of(exec)));
+}
+
+/// The chunk_function of work that is called with the chunk.
+template <class Work>
+void run_chunk_of(const void* work, std::size_t begin, std::size_t end) {
+    (*const_cast<Work*>(static_cast<const Work*>(work)))(begin, end);
+}
+
+/// Calls f(begin, end) on contiguous chunks that cover [0, count) without overlap, each chunk on its own
+/// thread, of which the calling thread is one; a pool may run several on one. There are at most
+/// threads_of(exec) chunks, and none smaller than grain_of(exec, grain) unless it is the only one, so that
+/// little work runs inline and starts no thread. With count == 0, f is not called.
+///
+/// Returns when every chunk is done. When chunks throw, the exception of the first of them (in the order of
+/// the range, not of time) reaches the caller; the other chunks still run to their end. A thread that the
+/// system refuses to start has its chunk run by the caller. `f` is called concurrently through one reference.
+/// Threads that are started inherit the floating-point modes of the caller, others have their own.
+template <class Function>
+void parallel_for(cpu exec, std::size_t count, std::size_t grain, Function&& f) {
+    const std::size_t chunks = chunks_of(exec, count, grain);
+    if (chunks == 1) {
+        f(std::size_t{0}, count);
+    } else if (chunks != 0) {
+        run_chunks(exec.pool, chunks, count, &run_chunk_of<std::remove_reference_t<Function>>,
+                   std::addressof(f));
+    }
+}
+
+}}  // namespace mp::detail
+
+#if MP_CORE_BODIES
+namespace mp::detail { inline namespace MP_CORE_NAMESPACE {
 
 /// A range in chunks of nearly equal size.
 class divided_range {
@@ -84,9 +133,8 @@ private:
     std::exception_ptr failure_;
 };
 
-/// parallel_for with more than one chunk.
-inline void run_chunks(thread_executor* pool, std::size_t chunks, std::size_t count, chunk_function run,
-                       const void* work) {
+MP_CORE_FUNCTION void run_chunks(thread_executor* pool, std::size_t chunks, std::size_t count,
+                                 chunk_function run, const void* work) {
     divided_range range(chunks, count, run, work);
     if (pool != nullptr) {
         pool->run(chunks, &divided_range::run_chunk, &range);
@@ -116,38 +164,5 @@ inline void run_chunks(thread_executor* pool, std::size_t chunks, std::size_t co
     range.rethrow();
 }
 
-/// Into how many chunks parallel_for divides a range.
-inline std::size_t chunks_of(const cpu& exec, std::size_t count, std::size_t grain) {
-    const std::size_t smallest = (std::max)(grain_of(exec, grain), std::size_t{1});
-    // A pool is not asked where there is nothing to divide.
-    if (exec.threads <= 1 || count / smallest <= 1) return count == 0 ? 0 : 1;
-    return (std::min)(count / smallest, static_cast<std::size_t>(threads_of(exec)));
-}
-
-/// The chunk_function of work that is called with the chunk.
-template <class Work>
-void run_chunk_of(const void* work, std::size_t begin, std::size_t end) {
-    (*const_cast<Work*>(static_cast<const Work*>(work)))(begin, end);
-}
-
-/// Calls f(begin, end) on contiguous chunks that cover [0, count) without overlap, each chunk on its own
-/// thread, of which the calling thread is one; a pool may run several on one. There are at most
-/// threads_of(exec) chunks, and none smaller than grain_of(exec, grain) unless it is the only one, so that
-/// little work runs inline and starts no thread. With count == 0, f is not called.
-///
-/// Returns when every chunk is done. When chunks throw, the exception of the first of them (in the order of
-/// the range, not of time) reaches the caller; the other chunks still run to their end. A thread that the
-/// system refuses to start has its chunk run by the caller. `f` is called concurrently through one reference.
-/// Threads that are started inherit the floating-point modes of the caller, others have their own.
-template <class Function>
-void parallel_for(cpu exec, std::size_t count, std::size_t grain, Function&& f) {
-    const std::size_t chunks = chunks_of(exec, count, grain);
-    if (chunks == 1) {
-        f(std::size_t{0}, count);
-    } else if (chunks != 0) {
-        run_chunks(exec.pool, chunks, count, &run_chunk_of<std::remove_reference_t<Function>>,
-                   std::addressof(f));
-    }
-}
-
 }}  // namespace mp::detail
+#endif
