@@ -87,118 +87,40 @@ MP_HOST_DEVICE constexpr auto comparands(basic_float<Format> h, X x) noexcept {
 
 namespace mp { inline namespace MP_ISA_NAMESPACE {
 
-// --- arithmetic
-
 // Types that only the host has may take part, which nvcc need not warn of.
-MP_ANY_EXECUTION_SPACE
-template <class Format, detail::mixed_operand<Format> X>
-[[nodiscard]] MP_HOST_DEVICE constexpr auto operator+(basic_float<Format> a, X b) noexcept {
-    using common = detail::common_number_t<Format, X>;
-    return static_cast<common>(a) + static_cast<common>(b);
-}
-MP_ANY_EXECUTION_SPACE
-template <class Format, detail::mixed_operand<Format> X>
-[[nodiscard]] MP_HOST_DEVICE constexpr auto operator+(X a, basic_float<Format> b) noexcept {
-    using common = detail::common_number_t<Format, X>;
-    return static_cast<common>(a) + static_cast<common>(b);
-}
-MP_ANY_EXECUTION_SPACE
-template <class Format, detail::mixed_operand<Format> X>
-[[nodiscard]] MP_HOST_DEVICE constexpr auto operator-(basic_float<Format> a, X b) noexcept {
-    using common = detail::common_number_t<Format, X>;
-    return static_cast<common>(a) - static_cast<common>(b);
-}
-MP_ANY_EXECUTION_SPACE
-template <class Format, detail::mixed_operand<Format> X>
-[[nodiscard]] MP_HOST_DEVICE constexpr auto operator-(X a, basic_float<Format> b) noexcept {
-    using common = detail::common_number_t<Format, X>;
-    return static_cast<common>(a) - static_cast<common>(b);
-}
-MP_ANY_EXECUTION_SPACE
-template <class Format, detail::mixed_operand<Format> X>
-[[nodiscard]] MP_HOST_DEVICE constexpr auto operator*(basic_float<Format> a, X b) noexcept {
-    using common = detail::common_number_t<Format, X>;
-    return static_cast<common>(a) * static_cast<common>(b);
-}
-MP_ANY_EXECUTION_SPACE
-template <class Format, detail::mixed_operand<Format> X>
-[[nodiscard]] MP_HOST_DEVICE constexpr auto operator*(X a, basic_float<Format> b) noexcept {
-    using common = detail::common_number_t<Format, X>;
-    return static_cast<common>(a) * static_cast<common>(b);
-}
-MP_ANY_EXECUTION_SPACE
-template <class Format, detail::mixed_operand<Format> X>
-[[nodiscard]] MP_HOST_DEVICE constexpr auto operator/(basic_float<Format> a, X b) noexcept {
-    using common = detail::common_number_t<Format, X>;
-    return static_cast<common>(a) / static_cast<common>(b);
-}
-MP_ANY_EXECUTION_SPACE
-template <class Format, detail::mixed_operand<Format> X>
-[[nodiscard]] MP_HOST_DEVICE constexpr auto operator/(X a, basic_float<Format> b) noexcept {
-    using common = detail::common_number_t<Format, X>;
-    return static_cast<common>(a) / static_cast<common>(b);
-}
-
-// --- compound assignment
-
-MP_ANY_EXECUTION_SPACE
-template <class Format, detail::assigned_operand X>
-MP_HOST_DEVICE constexpr basic_float<Format>& operator+=(basic_float<Format>& a, X b) noexcept {
-    return a = detail::rounded_once(detail::operation::add, a, b);
-}
-MP_ANY_EXECUTION_SPACE
-template <class Format, detail::assigned_operand X>
-MP_HOST_DEVICE constexpr basic_float<Format>& operator-=(basic_float<Format>& a, X b) noexcept {
-    return a = detail::rounded_once(detail::operation::subtract, a, b);
-}
-MP_ANY_EXECUTION_SPACE
-template <class Format, detail::assigned_operand X>
-MP_HOST_DEVICE constexpr basic_float<Format>& operator*=(basic_float<Format>& a, X b) noexcept {
-    return a = detail::rounded_once(detail::operation::multiply, a, b);
-}
-MP_ANY_EXECUTION_SPACE
-template <class Format, detail::assigned_operand X>
-MP_HOST_DEVICE constexpr basic_float<Format>& operator/=(basic_float<Format>& a, X b) noexcept {
-    return a = detail::rounded_once(detail::operation::divide, a, b);
-}
-
-/// A float, double or long double takes a number as it takes a float.
-MP_ANY_EXECUTION_SPACE
-template <class Format, detail::floating_operand<Format> X>
-MP_HOST_DEVICE constexpr X& operator+=(X& a, basic_float<Format> b) noexcept {
-    return a = static_cast<X>(a + b);
-}
-MP_ANY_EXECUTION_SPACE
-template <class Format, detail::floating_operand<Format> X>
-MP_HOST_DEVICE constexpr X& operator-=(X& a, basic_float<Format> b) noexcept {
-    return a = static_cast<X>(a - b);
-}
-MP_ANY_EXECUTION_SPACE
-template <class Format, detail::floating_operand<Format> X>
-MP_HOST_DEVICE constexpr X& operator*=(X& a, basic_float<Format> b) noexcept {
-    return a = static_cast<X>(a * b);
-}
-MP_ANY_EXECUTION_SPACE
-template <class Format, detail::floating_operand<Format> X>
-MP_HOST_DEVICE constexpr X& operator/=(X& a, basic_float<Format> b) noexcept {
-    return a = static_cast<X>(a / b);
-}
-
-// An integer on the left side would drop the fraction: write i = static_cast<int>(i + h).
-template <class Format, detail::integer_operand X,
-          class Advice = detail::write_static_cast_or_round_to_integer>
-void operator+=(X&, basic_float<Format>) = delete;
-template <class Format, detail::integer_operand X,
-          class Advice = detail::write_static_cast_or_round_to_integer>
-void operator-=(X&, basic_float<Format>) = delete;
-template <class Format, detail::integer_operand X,
-          class Advice = detail::write_static_cast_or_round_to_integer>
-void operator*=(X&, basic_float<Format>) = delete;
-template <class Format, detail::integer_operand X,
-          class Advice = detail::write_static_cast_or_round_to_integer>
-void operator/=(X&, basic_float<Format>) = delete;
-
-// --- comparisons
+#define MP_MIXED_ARITHMETIC(op, kind)                                                                    \
+    MP_ANY_EXECUTION_SPACE                                                                               \
+    template <class Format, detail::mixed_operand<Format> X>                                             \
+    [[nodiscard]] MP_HOST_DEVICE constexpr auto operator op(basic_float<Format> a, X b) noexcept {       \
+        using common = detail::common_number_t<Format, X>;                                               \
+        return static_cast<common>(a) op static_cast<common>(b);                                         \
+    }                                                                                                    \
+    MP_ANY_EXECUTION_SPACE                                                                               \
+    template <class Format, detail::mixed_operand<Format> X>                                             \
+    [[nodiscard]] MP_HOST_DEVICE constexpr auto operator op(X a, basic_float<Format> b) noexcept {       \
+        using common = detail::common_number_t<Format, X>;                                               \
+        return static_cast<common>(a) op static_cast<common>(b);                                         \
+    }                                                                                                    \
+    MP_ANY_EXECUTION_SPACE                                                                               \
+    template <class Format, detail::assigned_operand X>                                                  \
+    MP_HOST_DEVICE constexpr basic_float<Format>& operator op##=(basic_float<Format>& a, X b) noexcept { \
+        return a = detail::rounded_once(detail::operation::kind, a, b);                                  \
+    }                                                                                                    \
+    /* A float, double or long double takes a number as it takes a float. */                             \
+    MP_ANY_EXECUTION_SPACE                                                                               \
+    template <class Format, detail::floating_operand<Format> X>                                          \
+    MP_HOST_DEVICE constexpr X& operator op##=(X & a, basic_float<Format> b) noexcept {                  \
+        return a = static_cast<X>(a op b);                                                               \
+    }                                                                                                    \
+    /* An integer on the left side would drop the fraction: write i = static_cast<int>(i + h). */        \
+    template <class Format, detail::integer_operand X,                                                   \
+              class Advice = detail::write_static_cast_or_round_to_integer>                              \
+    void operator op##=(X&, basic_float<Format>) = delete;
+MP_MIXED_ARITHMETIC(+, add)
+MP_MIXED_ARITHMETIC(-, subtract)
+MP_MIXED_ARITHMETIC(*, multiply)
+MP_MIXED_ARITHMETIC(/, divide)
+#undef MP_MIXED_ARITHMETIC
 
 MP_ANY_EXECUTION_SPACE
 template <class Format, detail::compared_operand X>
@@ -206,50 +128,24 @@ template <class Format, detail::compared_operand X>
     const auto keys = detail::comparands(a, b);
     return keys.ordered & (keys.a == keys.b);
 }
-MP_ANY_EXECUTION_SPACE
-template <class Format, detail::compared_operand X>
-[[nodiscard]] MP_HOST_DEVICE constexpr bool operator<(basic_float<Format> a, X b) noexcept {
-    const auto keys = detail::comparands(a, b);
-    return keys.ordered & (keys.a < keys.b);
-}
-MP_ANY_EXECUTION_SPACE
-template <class Format, detail::compared_operand X>
-[[nodiscard]] MP_HOST_DEVICE constexpr bool operator<=(basic_float<Format> a, X b) noexcept {
-    const auto keys = detail::comparands(a, b);
-    return keys.ordered & (keys.a <= keys.b);
-}
-MP_ANY_EXECUTION_SPACE
-template <class Format, detail::compared_operand X>
-[[nodiscard]] MP_HOST_DEVICE constexpr bool operator>(basic_float<Format> a, X b) noexcept {
-    const auto keys = detail::comparands(a, b);
-    return keys.ordered & (keys.a > keys.b);
-}
-MP_ANY_EXECUTION_SPACE
-template <class Format, detail::compared_operand X>
-[[nodiscard]] MP_HOST_DEVICE constexpr bool operator>=(basic_float<Format> a, X b) noexcept {
-    const auto keys = detail::comparands(a, b);
-    return keys.ordered & (keys.a >= keys.b);
-}
-MP_ANY_EXECUTION_SPACE
-template <class Format, detail::compared_operand X>
-[[nodiscard]] MP_HOST_DEVICE constexpr bool operator<(X a, basic_float<Format> b) noexcept {
-    return b > a;
-}
-MP_ANY_EXECUTION_SPACE
-template <class Format, detail::compared_operand X>
-[[nodiscard]] MP_HOST_DEVICE constexpr bool operator<=(X a, basic_float<Format> b) noexcept {
-    return b >= a;
-}
-MP_ANY_EXECUTION_SPACE
-template <class Format, detail::compared_operand X>
-[[nodiscard]] MP_HOST_DEVICE constexpr bool operator>(X a, basic_float<Format> b) noexcept {
-    return b < a;
-}
-MP_ANY_EXECUTION_SPACE
-template <class Format, detail::compared_operand X>
-[[nodiscard]] MP_HOST_DEVICE constexpr bool operator>=(X a, basic_float<Format> b) noexcept {
-    return b <= a;
-}
+// `reverse` is the operator with its operands exchanged.
+#define MP_MIXED_COMPARISON(op, reverse)                                                           \
+    MP_ANY_EXECUTION_SPACE                                                                         \
+    template <class Format, detail::compared_operand X>                                            \
+    [[nodiscard]] MP_HOST_DEVICE constexpr bool operator op(basic_float<Format> a, X b) noexcept { \
+        const auto keys = detail::comparands(a, b);                                                \
+        return keys.ordered & (keys.a op keys.b);                                                  \
+    }                                                                                              \
+    MP_ANY_EXECUTION_SPACE                                                                         \
+    template <class Format, detail::compared_operand X>                                            \
+    [[nodiscard]] MP_HOST_DEVICE constexpr bool operator op(X a, basic_float<Format> b) noexcept { \
+        return b reverse a;                                                                        \
+    }
+MP_MIXED_COMPARISON(<, >)
+MP_MIXED_COMPARISON(<=, >=)
+MP_MIXED_COMPARISON(>, <)
+MP_MIXED_COMPARISON(>=, <=)
+#undef MP_MIXED_COMPARISON
 template <class Format, detail::compared_operand X>
 [[nodiscard]] constexpr std::partial_ordering operator<=>(basic_float<Format> a, X b) noexcept {
     const auto keys = detail::comparands(a, b);
