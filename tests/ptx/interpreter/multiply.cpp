@@ -4,7 +4,7 @@
 #include "text.hpp"
 
 #include <mp/bfloat16.hpp>
-#include <mp/device/simt/host/tensor_core_tile.hpp>
+#include <mp/device/simt/host/matrix_operations.hpp>
 #include <mp/float8.hpp>
 #include <mp/half.hpp>
 #include <mp/linalg/tensor_core/mma.hpp>

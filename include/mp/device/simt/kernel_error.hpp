@@ -12,21 +12,20 @@ namespace mp {
 
 /// Kinds of undefined behaviour.
 enum class kernel_violation : unsigned char {
-    divergence,          ///< lanes of a warp came to different operations that all of them have to come to
-    deadlock,            ///< threads wait for what nobody will do any more
-    uninitialised_read,  ///< memory is read that nobody has written
-    unfinished_copy,     ///< the target of a copy is touched before the copy was waited for, or its source
+    divergence,          ///< lanes of a warp arrive at different collective operations
+    deadlock,            ///< threads wait for an event that no thread will cause
+    uninitialised_read,  ///< memory is read before it has been written
+    unfinished_copy,     ///< the target of a copy is accessed before the copy was waited for, or its source
                          ///< changed
-    race,                ///< two threads touch the same memory, one writes, and nothing orders them
+    race,                ///< two threads access the same memory, one writes, and nothing orders them
     bounds,              ///< an access outside of the block's shared memory, or of what the checker knows
-    alignment,           ///< an address that the instruction does not take
-    argument,            ///< an operand that the instruction does not take
+    alignment,           ///< an address that the instruction does not accept
+    argument,            ///< an operand that the instruction does not accept
     early_exit,          ///< a block left while others, or copies, still reach into its shared memory
     missing_fence,  ///< what was written by ordinary stores is read by an asynchronous unit without a fence
 };
 
-/// A kernel on the simulated GPU did what a device does not define: there it would have given wrong results
-/// at times, hung or stopped. The message names the launch, block, thread, warp, lane, the address in shared
+/// Undefined behaviour of a kernel on the simulated GPU: on a device it could give wrong results, hang or stop. The message names the launch, block, thread, warp, lane, the address in shared
 /// memory, the line of the kernel and what was violated:
 ///
 ///     mp::simulated_gpu: mine: block 3, thread 37 (warp 1, lane 5), tile.hpp:120: reads 16 bytes at shared

@@ -33,6 +33,19 @@ struct shared_pointer {
     friend constexpr bool operator==(shared_pointer, shared_pointer) = default;
 };
 
+namespace detail {
+
+template <class Value>
+Value pointee_of(Value*);
+template <class Value>
+Value pointee_of(shared_pointer<Value>);
+
+/// The type of the object that a pointer or a shared_pointer points to.
+template <class Place>
+using pointee = decltype(pointee_of(Place{}));
+
+}  // namespace detail
+
 /// Neighbouring 32-bit registers: what matrix instructions and wide accesses work with.
 template <int Count>
 struct alignas(Count % 4 == 0   ? 16

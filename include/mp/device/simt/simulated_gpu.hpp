@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// The executor that runs GPU kernels on the host, and what it is told about global memory, to find accesses beside it.
+/// The executor that runs GPU kernels on the host, and its checker of global memory.
 #pragma once
 
 #include <mp/config.hpp>
@@ -20,32 +20,31 @@
 
 namespace mp::simt {
 
-/// Makes the simulated GPU watch global memory, which costs time: hand it to an executor, and launch.
+/// Checks accesses to global memory on the simulated GPU, at some cost of time: pass it to an executor, and launch.
 ///
-///  - Two threads that touch the same bytes, one writes, and nothing orders them, are a race: threads of a
-///    block, of a cluster, and of different blocks. Barriers order those that meet there; a fence_device()
+///  - Two accesses to the same bytes by different threads, of which one writes, are a race if nothing orders them: threads
+///    of a block, of a cluster, and of different blocks. Barriers order the threads that arrive there; a fence_device()
 ///    before an atomic operation orders with an atomic operation at the same address that comes later and a
 ///    fence_device() after it; the end of a kernel orders everything.
-///  - As soon as memory has been added, threads may touch nothing else; what is added as forbidden they may not touch at
-///    all.
-///  - What is added as unwritten has to be written before it is read. Memory that the library allocates for
-///    the executor (workspaces, tensors) is added so by itself, and its padding must not be touched.
+///  - Once memory has been added, threads must access no other memory, and never memory that is added as forbidden.
+///  - Memory that is added as unwritten must be written before it is read. Memory that the library allocates for
+///    the executor (workspaces, tensors) is added so automatically, and its padding must not be accessed.
 ///
 ///     mp::simt::memory_checker checker;
 ///     checker.add(std::span(from), "from");
 ///     checker.add_unwritten(std::span(to), "to");
 ///     launch("mine", mp::simulated_gpu<mp::arch::sm_80>{.checker = &checker}, {.blocks = 4}, my_kernel{...});
 ///
-/// Not synchronised: for executors with one thread. Of every 16 bytes the last 16 readers are remembered.
+/// Not synchronised: for executors with one thread. The last 16 readers of every 16 bytes are recorded.
 class memory_checker {
 public:
-    /// Memory with values.
+    /// Adds memory that holds values.
     template <class Value, std::size_t Extent>
     void add(std::span<Value, Extent> memory, std::string name = {}) {
         ranges_->add(memory.data(), memory.size_bytes(), std::move(name), true);
         ranges_->close();
     }
-    /// Memory that has to be written before it is read.
+    /// Adds memory that must be written before it is read.
     template <class Value, std::size_t Extent>
     void add_unwritten(std::span<Value, Extent> memory, std::string name = {}) {
         ranges_->add(memory.data(), memory.size_bytes(), std::move(name), false);
@@ -56,9 +55,9 @@ public:
     void add_forbidden(std::span<Value, Extent> memory, std::string name = {}) {
         ranges_->add(memory.data(), memory.size_bytes(), std::move(name), true, true);
     }
-    /// The host has written here.
+    /// Records that the host has written here.
     void note_written(const void* begin, std::size_t bytes) { ranges_->note_written(begin, bytes); }
-    /// Forgets a memory that was added.
+    /// Removes memory that was added.
     void remove(const void* begin) noexcept { ranges_->remove(begin); }
 
     /// For the host backend: `owner` with memory at `begin` that was just allocated; it is forgotten
@@ -113,7 +112,7 @@ private:
                          range{begin + bytes, std::move(name),
                                std::vector<unsigned char>(written ? std::size_t{0} : bytes), is_forbidden});
         }
-        /// From now on nothing outside may be touched.
+        /// Rejects accesses outside from now on.
         void close() { closed_ = true; }
         void remove(const void* memory) noexcept {
             all_.erase(address_of(memory));

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// Barrier objects in shared memory, and copies of tiles that arrive at them, on the host: tiles of matrices on their way
-/// between global and shared memory.
+/// Barrier objects in shared memory, and asynchronous copies of tiles between global and shared memory, on the host.
 #pragma once
 
 #include <mp/device/simt/host/cluster.hpp>
 #include <mp/device/simt/host/memory_operations.hpp>
-#include <mp/device/simt/host/tile_layouts.hpp>
+#include <mp/device/simt/host/thread_state.hpp>
 #include <mp/device/simt/shared_pointer.hpp>
 #include <mp/device/simt/tensor_map.hpp>
 
@@ -20,8 +19,8 @@
 
 namespace mp::simt::detail { inline namespace MP_ISA_NAMESPACE {
 
-/// Calls f(place in global memory, offset in the tile, inside) for each 16 bytes of a tile, with how many of
-/// them are inside of the matrix.
+/// Calls f(offset in global memory, offset in the tile, inside) for each 16 bytes of a tile, with the number of bytes
+/// that are inside of the matrix.
 template <class Function>
 void for_each_tile_chunk(const tensor_tiles& tiles, int position, int row, Function f) {
     constexpr int chunk = 16;
@@ -38,7 +37,7 @@ void for_each_tile_chunk(const tensor_tiles& tiles, int position, int row, Funct
     }
 }
 
-/// A tile that arrives in shared memory at some time, and at its barrier object.
+/// A copy of a tile that arrives in shared memory, and at its barrier object, at an unspecified time.
 class tile_arrival : public deferred_operation {
 public:
     tile_arrival(cluster& owner, int block, std::uint32_t to, std::uint32_t barrier,
@@ -107,8 +106,7 @@ private:
     vector_clock issued_;  ///< what the thread knew when it asked, where global memory is watched
 };
 
-/// A tile that is written to global memory when its thread waits for it. Nobody may touch that memory until
-/// then.
+/// A tile that is written to global memory when its thread waits for it. No thread may access that memory before.
 class tile_store : public deferred_operation {
 public:
     tile_store(thread_state& thread, std::uint32_t from, const tensor_tiles& tiles, int position, int row,
@@ -188,11 +186,11 @@ public:
                       const site& where = site::current()) const {
         cluster& all = owner();
         if (arrivals < 1 || arrivals >= 1 << 20) {
-            all.fail(state(), where, kernel_violation::argument,
-                     "arrivals is " + std::to_string(arrivals) + "; it must be from 1 to 2^20 - 1");
+            fail(where, kernel_violation::argument,
+                 "arrivals is " + std::to_string(arrivals) + "; it must be from 1 to 2^20 - 1");
         }
-        shared_memory& memory = all.memory_of(state());
-        all.check_access(state(), where, "initialises a barrier object of", 8, at.offset, [&] {
+        shared_memory& memory = own_memory();
+        check_access(where, "initialises a barrier object of", 8, at.offset, [&] {
             memory.check_range(at.offset, 8, 8);
             memory.make_object(state().access(), at.offset, 8);
         });
@@ -282,7 +280,7 @@ public:
         begin_tile(to.offset, matrix_of(map, matrix, where), position, row, barrier, blocks, where);
     }
 
-    // Caches are not simulated.
+    // Caches are not simulated, so hints have no effect.
     template <class Value>
     void copy_tile(shared_pointer<Value> to, const tensor_map& map, int position, int row, int matrix,
                    shared_pointer<memory_barrier> barrier, cache_hint /*hint*/,
@@ -327,7 +325,7 @@ public:
     }
 
 private:
-    /// Waits for the threads of the cluster, and tells them of what happened until `known`.
+    /// Waits for the threads of the cluster, and publishes the clock `known` to them.
     void meet_cluster(const vector_clock& known, const char* operation, const site& where) const {
         cluster& all = owner();
         block_barrier& it = all.cluster_barrier();
@@ -340,8 +338,8 @@ private:
 
     void check_block(int block, const site& where) const {
         if (block >= 0 && block < shape().cluster_blocks) return;
-        owner().fail(state(), where, kernel_violation::argument,
-                     "block is " + std::to_string(block) + "; it must be one of the cluster");
+        fail(where, kernel_violation::argument,
+             "block is " + std::to_string(block) + "; it must be one of the cluster");
     }
 
     [[nodiscard]] std::uint16_t own_block() const { return static_cast<std::uint16_t>(1U << state().block); }
@@ -350,8 +348,8 @@ private:
     [[nodiscard]] tensor_tiles matrix_of(const tensor_map& map, const site& where) const {
         const tensor_tiles tiles = tiles_of(map);
         if (tiles.matrices != 0) {
-            owner().fail(state(), where, kernel_violation::argument,
-                         "uses a map of several matrices without saying which of them");
+            fail(where, kernel_violation::argument,
+                 "uses a map of several matrices without saying which of them");
         }
         return tiles;
     }
@@ -359,8 +357,8 @@ private:
     [[nodiscard]] tensor_tiles matrix_of(const tensor_map& map, int matrix, const site& where) const {
         tensor_tiles tiles = tiles_of(map);
         if (tiles.matrices == 0) {
-            owner().fail(state(), where, kernel_violation::argument,
-                         "says which matrix, of a map of one matrix without a number");
+            fail(where, kernel_violation::argument,
+                 "says which matrix, of a map of one matrix without a number");
         }
         if (matrix < 0 || matrix >= tiles.matrices) {
             tiles.rows = 0;
@@ -381,13 +379,13 @@ private:
             all.check_present(block, state(), where);
             const memory_barrier_state& object = find(barrier, block, where);
             if (!object.fenced) {
-                all.fail(state(), where, kernel_violation::missing_fence,
-                         "copies to a barrier object whose initialisation no fence_barrier_init() followed",
-                         static_cast<std::ptrdiff_t>(barrier.offset));
+                fail(where, kernel_violation::missing_fence,
+                     "copies to a barrier object whose initialisation no fence_barrier_init() followed",
+                     static_cast<std::ptrdiff_t>(barrier.offset));
             }
             shared_memory& memory = all.memory(block);
             const auto bytes = static_cast<std::size_t>(tiles.tile_bytes());
-            all.check_access(state(), where, "begins to copy a tile of", bytes, to, [&] {
+            check_access(where, "begins to copy a tile of", bytes, to, [&] {
                 memory.begin_copy(block == state().block ? state().access() : state().access_remote(), to,
                                   bytes);
             });
@@ -395,20 +393,18 @@ private:
                                                      state(), where));
         }
         if ((blocks >> all.shape().cluster_blocks) != 0) {
-            all.fail(state(), where, kernel_violation::argument,
-                     "copies a tile to blocks beyond the cluster");
+            fail(where, kernel_violation::argument, "copies a tile to blocks beyond the cluster");
         }
     }
 
     void begin_store(std::uint32_t from, const tensor_tiles& tiles, int position, int row,
                      const site& where) const {
-        cluster& all = owner();
         check_dependencies("stores a tile of", where);
         check_tile_range(from, tiles, where);
-        shared_memory& memory = all.memory_of(state());
+        shared_memory& memory = own_memory();
         const auto bytes = static_cast<std::size_t>(tiles.tile_bytes());
-        all.check_access(state(), where, "begins to store a tile of", bytes, from,
-                         [&] { memory.begin_asynchronous_read(state().access(), from, bytes); });
+        check_access(where, "begins to store a tile of", bytes, from,
+                     [&] { memory.begin_asynchronous_read(state().access(), from, bytes); });
         state().open_stores.operations.push_back(
             std::make_unique<tile_store>(state(), from, tiles, position, row, where));
     }
@@ -418,17 +414,16 @@ private:
         // Swizzled tiles repeat after 8 rows of their swizzle; others may begin at 128 bytes.
         const std::size_t alignment =
             tiles.swizzle_bytes == 0 ? 128 : static_cast<std::size_t>(tiles.swizzle_bytes) * 8;
-        all.check_access(state(), where, "places a tile of", static_cast<std::size_t>(tiles.tile_bytes()),
-                         offset, [&] {
-                             all.memory_of(state()).check_range(
-                                 offset, static_cast<std::size_t>(tiles.tile_bytes()), alignment);
-                         });
+        check_access(where, "places a tile of", static_cast<std::size_t>(tiles.tile_bytes()), offset, [&] {
+            all.memory_of(state()).check_range(offset, static_cast<std::size_t>(tiles.tile_bytes()),
+                                               alignment);
+        });
     }
 
     memory_barrier_state& find(shared_pointer<memory_barrier> at, int block, const site& where) const {
         cluster& all = owner();
         shared_memory& memory = all.memory(block);
-        all.check_access(state(), where, "uses a barrier object of", 8, at.offset, [&] {
+        check_access(where, "uses a barrier object of", 8, at.offset, [&] {
             memory.check_range(at.offset, 8, 8);
             memory.use_object(state().access(), at.offset, 8);
         });
@@ -438,13 +433,13 @@ private:
     void arrive_at(memory_barrier_state& it, int bytes, const site& where) const {
         cluster& all = owner();
         if (bytes < 0 || bytes >= 1 << 20) {
-            all.fail(state(), where, kernel_violation::argument,
-                     "bytes is " + std::to_string(bytes) + "; it must be from 0 to 2^20 - 1");
+            fail(where, kernel_violation::argument,
+                 "bytes is " + std::to_string(bytes) + "; it must be from 0 to 2^20 - 1");
         }
         if (it.pending == 0) {
-            all.fail(state(), where, kernel_violation::argument,
-                     "arrives at a barrier object at which as many have arrived in this phase as it expects",
-                     static_cast<std::ptrdiff_t>(it.offset));
+            fail(where, kernel_violation::argument,
+                 "arrives at a barrier object at which as many have arrived in this phase as it expects",
+                 static_cast<std::ptrdiff_t>(it.offset));
         }
         it.known.join(state().clock);
         it.known_fenced.join(state().fenced);

@@ -1,19 +1,16 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// A cluster of blocks on the host: its threads as fibers, their scheduler, their shared memory, who waits for what,
-/// and what has to have ended when a thread or a block leaves the kernel.
+/// A cluster of blocks on the host: its threads as fibers, their scheduler, their shared memory, barriers, and the
+/// operations that must have completed when a thread or a block leaves the kernel.
 #pragma once
 
 #include <mp/base/bits.hpp>
 #include <mp/config.hpp>
-#include <mp/device/simt/host/access_history.hpp>
 #include <mp/device/simt/host/access_statistics.hpp>
 #include <mp/device/simt/host/fault_reporter.hpp>
 #include <mp/device/simt/host/fiber.hpp>
 #include <mp/device/simt/host/shared_memory.hpp>
 #include <mp/device/simt/host/thread_state.hpp>
-#include <mp/device/simt/host/tile_layouts.hpp>
-#include <mp/device/simt/host/warpgroup_state.hpp>
 #include <mp/device/simt/kernel_error.hpp>
 #include <mp/device/simt/kernel_traits.hpp>
 #include <mp/error.hpp>
@@ -51,7 +48,7 @@ inline void end_stores(const fault_reporter& report, thread_state& thread) {
     thread.store_groups.clear();
 }
 
-/// Products of its warpgroup whose sums the thread has not waited for.
+/// Reports products of its warpgroup whose sums the thread has not waited for.
 inline void check_products(const fault_reporter& report, const thread_state& thread,
                            const warpgroup_state& group) {
     const sums_in_flight* const sums =
@@ -63,7 +60,8 @@ inline void check_products(const fault_reporter& report, const thread_state& thr
                     : "begins a product of a warpgroup, and leaves the kernel without commit_products()");
 }
 
-/// A grid that ends without having waited lets the next one begin to work before the one before it has ended.
+/// Reports a thread that ends without wait_dependencies(): the next grid could begin before the grid before this one has
+/// ended.
 inline void check_has_waited(const fault_reporter& report, const thread_state& thread) {
     if (!thread.is_dependent) return;
     throw report.fault_of_block(
@@ -105,11 +103,11 @@ public:
         }
         list.push_back(it);
     }
-    /// A thread leaves the kernel. (One that left before the first access knew nothing of any.)
+    /// Records that a thread leaves the kernel. (The clock of one that left before the first access knows none.)
     void leave(const thread_state& thread) {
         if (in_use_) known_[static_cast<std::size_t>(thread.block)].join(thread.clock);
     }
-    /// All threads of a block have left: nothing may reach into its memory any more.
+    /// Checks that nothing can access the memory of a block any more, all of whose threads have left.
     void check(const fault_reporter& report, int block, const deferred_operations& deferred) const {
         for (const auto& operation : deferred) {
             if (operation->block() != block) continue;
@@ -196,8 +194,8 @@ public:
         return static_cast<std::ptrdiff_t>(warp * warp_size + lane);
     }
 
-    /// Whether something that may happen at any time happens now: each time with one of `odds`, and never on
-    /// its own where the order is fixed.
+    /// Whether an event of unspecified time happens now: with a probability of 1 / `odds`, and never where the order is
+    /// fixed.
     [[nodiscard]] bool chance(std::size_t odds) { return !ordered_ && random_.below(odds) == 0; }
     /// One of `count`.
     [[nodiscard]] std::size_t choose(std::size_t count) { return ordered_ ? 0 : random_.below(count); }
@@ -226,33 +224,17 @@ public:
           warp_slots_(thread_count() / warp_size, collective_slot(warp_size)),
           warpgroup_slots_(thread_count() / warpgroup_size, collective_slot(warpgroup_size)),
           warpgroups_(thread_count() / warpgroup_size) {
-        for (int block = 0; block < shape.cluster_blocks; ++block) {
-            memories_.emplace_back(shape.shared_bytes);
-            barriers_.emplace_back();
-            memory_barriers_.emplace_back();
-            layouts_.emplace_back();
-            registers_.emplace_back();
-        }
-        for (std::size_t i = 0; i < thread_count(); ++i) {
-            const int number = static_cast<int>(i);
-            threads_.push_back(std::unique_ptr<thread_state>(new thread_state{this,
-                                                                              number,
-                                                                              number / shape.threads,
-                                                                              number % shape.threads,
-                                                                              fiber(stacks_),
-                                                                              vector_clock(participants()),
-                                                                              vector_clock(participants()),
-                                                                              vector_clock(participants()),
-                                                                              nullptr,
-                                                                              {},
-                                                                              false,
-                                                                              false,
-                                                                              {},
-                                                                              {},
-                                                                              {},
-                                                                              {},
-                                                                              {},
-                                                                              {}}));
+        const auto blocks = static_cast<std::size_t>(shape.cluster_blocks);
+        for (std::size_t block = 0; block < blocks; ++block) memories_.emplace_back(shape.shared_bytes);
+        barriers_.resize(blocks);
+        memory_barriers_.resize(blocks);
+        layouts_.resize(blocks);
+        registers_.resize(blocks);
+        const vector_clock clock(participants());
+        for (int number = 0; number < static_cast<int>(thread_count()); ++number) {
+            threads_.push_back(std::unique_ptr<thread_state>(
+                new thread_state{this, number, number / shape.threads, number % shape.threads, fiber(stacks_),
+                                 clock, clock, clock}));
         }
     }
     cluster(const cluster&) = delete;
@@ -333,7 +315,7 @@ public:
     }
     void wake(int number) { scheduler_.set_runnable(static_cast<std::size_t>(number)); }
 
-    /// From now on more is looked at.
+    /// Enables the checks of thread_state::observed.
     void observe() {
         if (threads_.front()->observed) return;
         for (const auto& thread : threads_) thread->observed = true;
@@ -342,7 +324,7 @@ public:
     /// Begins a new epoch of the thread, after the one before was published to others.
     static void next_epoch(thread_state& thread) { ++thread.clock[static_cast<std::size_t>(thread.number)]; }
 
-    /// Lets the threads that wait at a barrier go on, with what all who came there knew.
+    /// Releases the threads that wait at a barrier; their clocks join those of all that have arrived.
     void release(block_barrier& it) {
         for (const int number : it.waiting) {
             thread_state& waiting = thread(number);
@@ -354,14 +336,14 @@ public:
         it.reset();
     }
 
-    /// The shared memory of a block into which a thread reaches, or has a copy reach, has to be there still.
+    /// Rejects an access, by a thread or its copy, to the shared memory of a block that has left the kernel.
     void check_present(int block, const thread_state& thread, const site& where) const {
         if (active(block) != 0) return;
         fail(thread, where, kernel_violation::early_exit,
              "reaches into the shared memory of block " + std::to_string(first_block() + block) +
                  ", which has left the kernel");
     }
-    /// A participant has reached into the shared memory of a block, which has to stay until then.
+    /// Records an access to the shared memory of a block, which must not end before.
     void note_reach(int block, const cluster_exits::access& it) { exits_.note(block, it); }
 
     /// The barrier of all threads of the cluster.
@@ -505,7 +487,7 @@ private:
         }
     }
 
-    /// Others may wait in an operation of the warp for a thread that leaves.
+    /// Removes a thread that leaves from an operation of its warp, in which others can wait for it.
     void leave_slot(const thread_state& thread, collective_slot& slot) {
         ++slot.left;
         slot.operands[static_cast<std::size_t>(thread.number) % slot.operands.size()] = nullptr;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// Where rules are broken in a cluster on the host, and by whom: the kernel_error that says so, and how it names
-/// threads.
+/// The kernel_error of a cluster on the host, and its text: names of threads, places and broken rules.
 #pragma once
 
 #include <mp/config.hpp>
@@ -29,7 +28,7 @@ inline std::string thread_text(std::ptrdiff_t block, int index) {
     return text.append(std::to_string(index % warp_size)).append(")");
 }
 
-/// Who waits where, of the threads of a cluster that begins with a block.
+/// Describes where the threads of a cluster wait; `first_block` is the number of its first block.
 inline std::string deadlock_text(const std::vector<std::unique_ptr<thread_state>>& threads,
                                  std::ptrdiff_t first_block) {
     std::string text = "no thread can go on";
@@ -113,7 +112,7 @@ public:
         return {violation, number, -1, -1, launch_text() + "block " + std::to_string(number) + ": " + text};
     }
 
-    /// Runs an access to shared memory, and says who did what where when it breaks a rule: "reads 16 bytes at
+    /// Runs an access to shared memory, and reports thread, access and place where it breaks a rule: "reads 16 bytes at
     /// shared address 4608, which nobody has written".
     template <class Function>
     void check_access(const thread_state& thread, const site& where, const char* verb, std::size_t bytes,
@@ -131,11 +130,11 @@ public:
         }
     }
 
-    /// Who accesses global memory.
+    /// Returns the accessor of global memory for a thread.
     [[nodiscard]] global_accessor global_access_of(const thread_state& thread, const site& where) const {
         return {first_block_, thread.number, &thread.clock, where};
     }
-    /// The same for global memory: access(watched memory, accessor) where it is watched.
+    /// Runs access(watched memory, accessor) where global memory is watched, and reports a broken rule.
     template <class Function>
     void check_global(const thread_state& thread, const site& where, const char* verb, std::size_t bytes,
                       Function access) const {

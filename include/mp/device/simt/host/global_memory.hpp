@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// Global memory during one launch on the host, where it is watched: who touched it and when.
+/// Global memory during one launch on the host, where it is watched: the last accesses to its bytes.
 #pragma once
 
-#include <mp/device/simt/host/access_history.hpp>
+#include <mp/device/simt/host/shared_memory.hpp>
 #include <mp/device/simt/host/thread_state.hpp>
 #include <mp/device/simt/kernel_error.hpp>
 #include <mp/device/simt/simulated_gpu.hpp>
@@ -37,7 +37,7 @@ struct global_access {
     }
 };
 
-/// Who makes such an access.
+/// The accessor of global memory: a participant of the clocks of a cluster, and its clock.
 struct global_accessor {
     std::ptrdiff_t cluster;  ///< the number of its first block
     int participant;
@@ -103,7 +103,7 @@ public:
         });
         checker_->note_written(to, bytes);
     }
-    /// A store of an asynchronous unit begins: until it has been waited for nobody may touch the bytes.
+    /// Begins a store of an asynchronous unit: until it has been waited for no thread may access the bytes.
     void begin_write(const global_accessor& who, const void* to, std::size_t bytes) {
         check_range(to, bytes);
         for_each(to, bytes, [&](history& it, unsigned mask, const void* at) {
@@ -129,8 +129,8 @@ public:
         hand_over(thread, at);
     }
 
-    /// fence_device(): what the thread knows now is told by its atomic operations from now on, and what those
-    /// before found told it knows from now on.
+    /// fence_device(): later atomic operations of the thread publish its present clock, and its clock joins the clocks that
+    /// earlier ones have found.
     static void fence(thread_state& thread, std::ptrdiff_t cluster) {
         if (thread.found != nullptr) {
             thread.clock.join_all(cluster, *thread.found);
@@ -207,8 +207,8 @@ private:
         return text.empty() ? "," : text;
     }
 
-    /// Many blocks may read or add to the same place: some accesses have to stand for all, of one's own cluster
-    /// and of others.
+    /// Limits the recorded accesses, since many blocks can read or add to one place: keeps some of the own cluster
+    /// and some of others.
     void limit(std::vector<global_access>& list) {
         constexpr std::size_t most = most_accesses;
         const std::ptrdiff_t own = list.back().cluster;
@@ -220,7 +220,8 @@ private:
         list.pop_back();
     }
 
-    /// An atomic operation finds what others told by theirs at this place, and tells what is fenced.
+    /// Passes clocks from atomic operation to atomic operation at an address: collects those published there, and publishes
+    /// the fenced one.
     void hand_over(thread_state& thread, const void* at) {
         if (thread.told == nullptr && told_.empty()) return;
         std::shared_ptr<const clocks_of_clusters>& here = told_[at];

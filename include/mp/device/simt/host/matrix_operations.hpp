@@ -1,26 +1,97 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// Matrix instructions of a warp on the host, and fragments of nvcuda::wmma. Which lane holds which element of those is
-/// drawn from the seed of the schedule: a kernel that relies on it fails.
+/// Matrix instructions of a warp on the host, by the exact model of tensor cores, and fragments of nvcuda::wmma. The lane
+/// that holds an element of those is drawn from the seed of the schedule: a kernel that relies on it fails.
 #pragma once
 
 #include <mp/base/bits.hpp>
+#include <mp/base/instruction_set.hpp>
 #include <mp/device/simt/fragments.hpp>
 #include <mp/device/simt/host/barrier_operations.hpp>
-#include <mp/device/simt/host/tensor_core_tile.hpp>
 #include <mp/device/simt/shared_pointer.hpp>
 #include <mp/half.hpp>
 #include <mp/linalg/tensor_core/arch.hpp>
 #include <mp/linalg/tensor_core/block_fma.hpp>
+#include <mp/linalg/tensor_core/emulated_product.hpp>
+#include <mp/matrix_view.hpp>
+#include <mp/numbers/simd/processor.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <string>
 #include <type_traits>
+#include <vector>
 
 namespace mp::simt::detail { inline namespace MP_ISA_NAMESPACE {
+
+/// The unit by which mma.sync multiplies numbers of 8 bits.
+template <arch Arch>
+constexpr float8_unit synchronous_unit() {
+    return has_float8_through_half(Arch) ? float8_unit::through_half : float8_unit::native;
+}
+
+/// c += a b of signed bytes, modulo 2^32, for `rows` lines of A and `columns` lines of B, of mma_k_bytes each.
+inline void add_integer_products(int rows, int columns, const unsigned char* a, const unsigned char* b,
+                                 std::uint32_t* c) {
+    for (int row = 0; row < rows; ++row) {
+        for (int column = 0; column < columns; ++column) {
+            std::int32_t products = 0;  // at most 32 * 2^14
+            for (int k = 0; k < mma_k_bytes; ++k) {
+                products += static_cast<std::int8_t>(a[row * mma_k_bytes + k]) *
+                            static_cast<std::int8_t>(b[column * mma_k_bytes + k]);
+            }
+            c[row * columns + column] += static_cast<std::uint32_t>(products);
+        }
+    }
+}
+
+/// c += a b for `rows` lines of A, `columns` lines of B and `k` elements in each, as lines of bytes that
+/// follow each other; c has `columns` floats a row. Blocks of ascending k, each with the sum before as
+/// its addend.
+template <arch Arch, class A, class B>
+class tile_product {
+public:
+    tile_product(int rows, int columns, int k, const unsigned char* a, const unsigned char* b,
+                 float8_unit unit)
+        : rows_(rows),
+          columns_(columns),
+          k_(k),
+          unit_(mp::detail::unit_for<A>(unit)),
+          a_(static_cast<std::size_t>(rows * k)),
+          b_(static_cast<std::size_t>(columns * k)) {
+        std::memcpy(static_cast<void*>(a_.data()), a, a_.size() * sizeof(A));
+        std::memcpy(static_cast<void*>(b_.data()), b, b_.size() * sizeof(B));
+    }
+
+    void add_to(float* c) const {
+        using product = mp::detail::emulated_product<Arch, float, A, B>;
+        const product whole{mp::row_major(a_.data(), rows_, k_), mp::column_major(b_.data(), k_, columns_),
+                            unit_, best_instruction_set(), 0};
+        // Rows of sums are read and written in whole panels.
+        constexpr std::ptrdiff_t panel = mp::detail::panel_columns;
+        const std::ptrdiff_t stride = (columns_ + panel - 1) / panel * panel;
+        typename product::scratch memory;
+        memory.sums.resize(static_cast<std::size_t>(rows_ * stride));
+        for (std::ptrdiff_t i = 0; i < rows_; ++i) {
+            std::copy_n(c + i * columns_, columns_, memory.sums.begin() + i * stride);
+        }
+        whole.add_chunk({&whole, {0, 0, rows_, columns_, stride}, 0, k_}, memory);
+        for (std::ptrdiff_t i = 0; i < rows_; ++i) {
+            std::copy_n(memory.sums.begin() + i * stride, columns_, c + i * columns_);
+        }
+    }
+
+private:
+    int rows_;
+    int columns_;
+    int k_;
+    float8_unit unit_;
+    std::vector<A> a_;
+    std::vector<B> b_;
+};
 
 template <arch Arch>
 class matrix_operations : public barrier_operations {
@@ -50,47 +121,31 @@ public:
             const registers<Count>* from;
         } mine{&state(), row.offset, &from};
         if (state().observed) check_sums(&from, sizeof from, where);
-        cluster& all = owner();
-        collective_operation(
-            state(), all.warp_slot(state()), "store_matrix", where, mine, [&](store_operands* const* lanes) {
-                for (int matrix = 0; matrix < Count; ++matrix) {
-                    unsigned char rows[8][16];
-                    for (int lane = 0; lane < warp_size; ++lane) {
-                        const fragment_coordinate to = loaded_coordinate(lane);
-                        std::memcpy(&rows[to.row][to.position], &(*lanes[lane]->from)[matrix], 4);
-                    }
-                    count_rows("store_matrix", where, lanes + 8 * matrix);
-                    for (int i = 0; i < 8; ++i) store_row(*lanes[8 * matrix + i], rows[i], where);
+        warp_operation("store_matrix", where, mine, [&](store_operands* const* lanes) {
+            for (int matrix = 0; matrix < Count; ++matrix) {
+                unsigned char rows[8][16];
+                for (int lane = 0; lane < warp_size; ++lane) {
+                    const fragment_coordinate to = loaded_coordinate(lane);
+                    std::memcpy(&rows[to.row][to.position], &(*lanes[lane]->from)[matrix], 4);
                 }
-            });
+                count_rows("store_matrix", where, lanes + 8 * matrix);
+                for (int i = 0; i < 8; ++i) store_row(*lanes[8 * matrix + i], rows[i], where);
+            }
+        });
     }
 
     template <class A, class B>
     void multiply_add(float (&sum)[4], const registers<4>& a, const registers<2>& b,
                       const site& where = site::current()) const {
-        struct mma_operands {
-            float (*sum)[4];
-            const registers<4>* a;
-            const registers<2>* b;
-        } mine{&sum, &a, &b};
-        collective_operation(state(), owner().warp_slot(state()), "multiply_add", where, mine,
-                             [](mma_operands* const* lanes) { multiply_warp<A, B>(lanes); });
+        multiply(sum, a, b, where, [](auto* const* lanes) { multiply_warp<A, B>(lanes); });
     }
-
     template <class A, class B>
     void multiply_add(registers<2>& sum, const registers<4>& a, const registers<2>& b,
                       const site& where = site::current()) const {
         static_assert(std::is_same_v<A, half> && std::is_same_v<B, half>,
                       "mp: sums of half are for operands of half");
-        struct half_mma_operands {
-            registers<2>* sum;
-            const registers<4>* a;
-            const registers<2>* b;
-        } mine{&sum, &a, &b};
-        collective_operation(state(), owner().warp_slot(state()), "multiply_add", where, mine,
-                             [](half_mma_operands* const* lanes) { multiply_halves(lanes); });
+        multiply(sum, a, b, where, [](auto* const* lanes) { multiply_halves(lanes); });
     }
-
     template <class A, class B>
     void multiply_add(std::int32_t (&sum)[4], const registers<4>& a, const registers<2>& b,
                       const site& where = site::current()) const {
@@ -98,16 +153,21 @@ public:
                       "mp: sums of integers are for operands of std::int8_t");
         static_assert(Arch >= arch::sm_80,
                       "mp: the tensor cores of this architecture do not multiply these types");
-        struct integer_mma_operands {
-            std::int32_t (*sum)[4];
-            const registers<4>* a;
-            const registers<2>* b;
-        } mine{&sum, &a, &b};
-        collective_operation(state(), owner().warp_slot(state()), "multiply_add", where, mine,
-                             [](integer_mma_operands* const* lanes) { multiply_integers(lanes); });
+        multiply(sum, a, b, where, [](auto* const* lanes) { multiply_integers(lanes); });
     }
 
 private:
+    template <class Sum, class Execute>
+    void multiply(Sum& sum, const registers<4>& a, const registers<2>& b, const site& where,
+                  Execute execute) const {
+        struct mma_operands {
+            Sum* sum;
+            const registers<4>* a;
+            const registers<2>* b;
+        } mine{&sum, &a, &b};
+        warp_operation("multiply_add", where, mine, execute);
+    }
+
     template <int Count, bool Transposed>
     registers<Count> loaded(std::uint32_t offset, const char* operation, const site& where) const {
         static_assert(Count == 1 || Count == 2 || Count == 4, "mp: 1, 2 or 4 matrices are loaded");
@@ -117,37 +177,36 @@ private:
             registers<Count> result;
         } mine{&state(), offset, {}};
         cluster& all = owner();
-        shared_memory& memory = all.memory_of(state());
-        collective_operation(
-            state(), all.warp_slot(state()), operation, where, mine, [&](load_operands* const* lanes) {
-                for (int i = 0; i < 8 * Count; ++i) {
-                    const load_operands& it = *lanes[i];
-                    all.check_access(*it.thread, where, "reads a row of", 16, it.offset, [&] {
-                        memory.check_range(it.offset, 16, 16);
-                        memory.read(it.thread->access(), it.offset, 16);
-                    });
-                }
-                for (int matrix = 0; matrix < Count; ++matrix) {
-                    count_rows(operation, where, lanes + 8 * matrix);
-                    for (int lane = 0; lane < warp_size; ++lane) {
-                        const auto byte_at = [&](int row, int byte) {
-                            return memory
-                                .data()[lanes[8 * matrix + row]->offset + static_cast<std::uint32_t>(byte)];
-                        };
-                        unsigned char bytes[4];
-                        for (int i = 0; i < 4; ++i) {
-                            if constexpr (Transposed) {
-                                const fragment_coordinate from = loaded_transposed_coordinate(lane);
-                                bytes[i] = byte_at(from.row + i / 2, from.position + i % 2);
-                            } else {
-                                const fragment_coordinate from = loaded_coordinate(lane);
-                                bytes[i] = byte_at(from.row, from.position + i);
-                            }
+        shared_memory& memory = own_memory();
+        warp_operation(operation, where, mine, [&](load_operands* const* lanes) {
+            for (int i = 0; i < 8 * Count; ++i) {
+                const load_operands& it = *lanes[i];
+                all.check_access(*it.thread, where, "reads a row of", 16, it.offset, [&] {
+                    memory.check_range(it.offset, 16, 16);
+                    memory.read(it.thread->access(), it.offset, 16);
+                });
+            }
+            for (int matrix = 0; matrix < Count; ++matrix) {
+                count_rows(operation, where, lanes + 8 * matrix);
+                for (int lane = 0; lane < warp_size; ++lane) {
+                    const auto byte_at = [&](int row, int byte) {
+                        return memory
+                            .data()[lanes[8 * matrix + row]->offset + static_cast<std::uint32_t>(byte)];
+                    };
+                    unsigned char bytes[4];
+                    for (int i = 0; i < 4; ++i) {
+                        if constexpr (Transposed) {
+                            const fragment_coordinate from = loaded_transposed_coordinate(lane);
+                            bytes[i] = byte_at(from.row + i / 2, from.position + i % 2);
+                        } else {
+                            const fragment_coordinate from = loaded_coordinate(lane);
+                            bytes[i] = byte_at(from.row, from.position + i);
                         }
-                        std::memcpy(&lanes[lane]->result[matrix], bytes, 4);
                     }
+                    std::memcpy(&lanes[lane]->result[matrix], bytes, 4);
                 }
-            });
+            }
+        });
         return mine.result;
     }
 
@@ -155,7 +214,7 @@ private:
     template <class Operands>
     void store_row(const Operands& it, const unsigned char (&row)[16], const site& where) const {
         cluster& all = owner();
-        shared_memory& memory = all.memory_of(state());
+        shared_memory& memory = own_memory();
         all.check_access(*it.thread, where, "writes a row of", 16, it.offset, [&] {
             memory.check_range(it.offset, 16, 16);
             memory.write(it.thread->access(), it.offset, 16, all.settings().equal_writes ? row : nullptr);
@@ -307,35 +366,33 @@ public:
             const B* b;
         } mine{&sums, &a, &b};
         const placing places(this->owner().seed());
-        collective_operation(
-            this->state(), this->owner().warp_slot(this->state()), "multiply_fragments", where, mine,
-            [&](product_operands* const* lanes) {
-                using a_value = typename A::value_type;
-                using b_value = typename B::value_type;
-                constexpr int k = A::columns;
-                static_assert(k == B::rows, "mp: fragments of one type of operand are multiplied");
-                a_value left[std::size_t{wmma_size}][std::size_t{k}];
-                b_value right[std::size_t{wmma_size}][std::size_t{k}];
-                float total[wmma_size][wmma_size];
-                for (int i = 0; i < wmma_size; ++i) {
-                    for (int p = 0; p < k; ++p) {
-                        left[i][p] = places.template of<A>(i, p, lanes, &product_operands::a);
-                        right[i][p] = places.template of<B>(p, i, lanes, &product_operands::b);
-                    }
-                    for (int j = 0; j < wmma_size; ++j) {
-                        total[i][j] = places.template of<Sums>(i, j, lanes, &product_operands::sums);
-                    }
+        this->warp_operation("multiply_fragments", where, mine, [&](product_operands* const* lanes) {
+            using a_value = typename A::value_type;
+            using b_value = typename B::value_type;
+            constexpr int k = A::columns;
+            static_assert(k == B::rows, "mp: fragments of one type of operand are multiplied");
+            a_value left[std::size_t{wmma_size}][std::size_t{k}];
+            b_value right[std::size_t{wmma_size}][std::size_t{k}];
+            float total[wmma_size][wmma_size];
+            for (int i = 0; i < wmma_size; ++i) {
+                for (int p = 0; p < k; ++p) {
+                    left[i][p] = places.template of<A>(i, p, lanes, &product_operands::a);
+                    right[i][p] = places.template of<B>(p, i, lanes, &product_operands::b);
                 }
-                tile_product<Arch, a_value, b_value>(
-                    wmma_size, wmma_size, k, reinterpret_cast<const unsigned char*>(&left[0][0]),
-                    reinterpret_cast<const unsigned char*>(&right[0][0]), synchronous_unit<Arch>())
-                    .add_to(&total[0][0]);
-                for (int i = 0; i < wmma_size; ++i) {
-                    for (int j = 0; j < wmma_size; ++j) {
-                        places.template of<Sums>(i, j, lanes, &product_operands::sums) = total[i][j];
-                    }
+                for (int j = 0; j < wmma_size; ++j) {
+                    total[i][j] = places.template of<Sums>(i, j, lanes, &product_operands::sums);
                 }
-            });
+            }
+            tile_product<Arch, a_value, b_value>(
+                wmma_size, wmma_size, k, reinterpret_cast<const unsigned char*>(&left[0][0]),
+                reinterpret_cast<const unsigned char*>(&right[0][0]), synchronous_unit<Arch>())
+                .add_to(&total[0][0]);
+            for (int i = 0; i < wmma_size; ++i) {
+                for (int j = 0; j < wmma_size; ++j) {
+                    places.template of<Sums>(i, j, lanes, &product_operands::sums) = total[i][j];
+                }
+            }
+        });
     }
     template <class Sums>
     void store_fragment(shared_pointer<float> to, const Sums& sums, int pitch,
@@ -379,46 +436,44 @@ private:
         } mine{&this->state(), &fragment, offset, pitch};
         cluster& all = this->owner();
         if (offset % 32 != 0 || pitch * static_cast<int>(sizeof(value)) % 16 != 0) {
-            all.fail(this->state(), where, kernel_violation::alignment,
-                     std::string(operation) +
-                         " takes an address that is a multiple of 32 bytes, and lines that are "
-                         "multiples of 16 bytes apart",
-                     static_cast<std::ptrdiff_t>(offset));
+            this->fail(where, kernel_violation::alignment,
+                       std::string(operation) +
+                           " takes an address that is a multiple of 32 bytes, and lines that are "
+                           "multiples of 16 bytes apart",
+                       static_cast<std::ptrdiff_t>(offset));
         }
         const placing places(all.seed());
-        shared_memory& memory = all.memory_of(this->state());
-        collective_operation(
-            this->state(), all.warp_slot(this->state()), operation, where, mine,
-            [&](transfer_operands* const* lanes) {
-                for (int lane = 0; lane < warp_size; ++lane) {
-                    if (lanes[lane]->offset == offset && lanes[lane]->pitch == pitch) continue;
-                    all.fail(*lanes[lane]->thread, where, kernel_violation::argument,
-                             std::string(operation) + " takes the same address and pitch in all lanes");
-                }
-                for (int line = 0; line < Fragment::lines; ++line) {
-                    const std::uint32_t begin = address(line, 0);
-                    const std::size_t bytes = sizeof(value) * static_cast<std::size_t>(Fragment::length);
-                    const thread_state& reader = *lanes[line]->thread;
-                    all.check_access(reader, where, verb, bytes, begin, [&] {
-                        memory.check_range(begin, bytes, 16);
-                        stores ? memory.write(reader.access(), begin, bytes)
-                               : memory.read(reader.access(), begin, bytes);
-                    });
-                    if (stores) all.layouts(reader.block).forget(begin, bytes);
-                    for (int i = 0; i < Fragment::length; ++i) {
-                        const int row = Fragment::row_major ? line : i;
-                        const int column = Fragment::row_major ? i : line;
-                        auto& element =
-                            places.template of<Fragment>(row, column, lanes, &transfer_operands::fragment);
-                        unsigned char* const at = memory.data() + address(line, i);
-                        if constexpr (stores) {
-                            std::memcpy(at, &element, sizeof element);
-                        } else {
-                            std::memcpy(static_cast<void*>(&element), at, sizeof element);
-                        }
+        shared_memory& memory = this->own_memory();
+        this->warp_operation(operation, where, mine, [&](transfer_operands* const* lanes) {
+            for (int lane = 0; lane < warp_size; ++lane) {
+                if (lanes[lane]->offset == offset && lanes[lane]->pitch == pitch) continue;
+                all.fail(*lanes[lane]->thread, where, kernel_violation::argument,
+                         std::string(operation) + " takes the same address and pitch in all lanes");
+            }
+            for (int line = 0; line < Fragment::lines; ++line) {
+                const std::uint32_t begin = address(line, 0);
+                const std::size_t bytes = sizeof(value) * static_cast<std::size_t>(Fragment::length);
+                const thread_state& reader = *lanes[line]->thread;
+                all.check_access(reader, where, verb, bytes, begin, [&] {
+                    memory.check_range(begin, bytes, 16);
+                    stores ? memory.write(reader.access(), begin, bytes)
+                           : memory.read(reader.access(), begin, bytes);
+                });
+                if (stores) all.layouts(reader.block).forget(begin, bytes);
+                for (int i = 0; i < Fragment::length; ++i) {
+                    const int row = Fragment::row_major ? line : i;
+                    const int column = Fragment::row_major ? i : line;
+                    auto& element =
+                        places.template of<Fragment>(row, column, lanes, &transfer_operands::fragment);
+                    unsigned char* const at = memory.data() + address(line, i);
+                    if constexpr (stores) {
+                        std::memcpy(at, &element, sizeof element);
+                    } else {
+                        std::memcpy(static_cast<void*>(&element), at, sizeof element);
                     }
                 }
-            });
+            }
+        });
     }
 };
 

@@ -7,9 +7,7 @@
 
 #include <mp/device/simt/fragments.hpp>
 #include <mp/device/simt/host/matrix_operations.hpp>
-#include <mp/device/simt/host/tensor_core_tile.hpp>
-#include <mp/device/simt/host/tile_layouts.hpp>
-#include <mp/device/simt/host/warpgroup_state.hpp>
+#include <mp/device/simt/host/thread_state.hpp>
 #include <mp/device/simt/matrix_descriptor.hpp>
 #include <mp/linalg/tensor_core/arch.hpp>
 
@@ -81,9 +79,9 @@ public:
                                              int swizzle_bytes, const site& where = site::current()) const {
         const auto demand = [&](bool met, const char* name, std::int64_t value, const char* expected) {
             if (met) return;
-            this->owner().fail(this->state(), where, kernel_violation::argument,
-                               std::string("describes a tile whose ") + name + " is " +
-                                   std::to_string(value) + "; it must be " + expected);
+            this->fail(where, kernel_violation::argument,
+                       std::string("describes a tile whose ") + name + " is " + std::to_string(value) +
+                           "; it must be " + expected);
         };
         constexpr int most = 0x3FFF * 16;
         demand(offset % 16 == 0, "offset", offset, "a multiple of 16");
@@ -141,9 +139,9 @@ public:
                 }
                 warpgroup_state& group_of_warps = group();
                 if (!group_of_warps.fenced) {
-                    all.fail(this->state(), where, kernel_violation::missing_fence,
-                             "begins a product of a warpgroup without fence_products() since its sums were "
-                             "waited for");
+                    this->fail(where, kernel_violation::missing_fence,
+                               "begins a product of a warpgroup without fence_products() since its sums were "
+                               "waited for");
                 }
                 std::vector<std::byte*> registers(warpgroup_size);
                 for (int i = 0; i < warpgroup_size; ++i)
@@ -169,16 +167,16 @@ public:
     template <int Pending>
     void wait_products(const site& where = site::current()) const {
         char none = 0;
-        collective_operation(this->state(), this->owner().warp_slot(this->state()), "wait_products", where,
-                             none, [&](char* const*) { wait_as_warp(Pending, where); });
+        this->warp_operation("wait_products", where, none,
+                             [&](char* const*) { wait_as_warp(Pending, where); });
     }
 
 private:
     [[nodiscard]] collective_slot& slot(const site& where) const {
         cluster& all = this->owner();
         if (!all.has_warpgroups()) {
-            all.fail(this->state(), where, kernel_violation::argument,
-                     "works as a warpgroup; the threads of the block must be a multiple of 128");
+            this->fail(where, kernel_violation::argument,
+                       "works as a warpgroup; the threads of the block must be a multiple of 128");
         }
         return all.warpgroup_slot(this->state());
     }
@@ -197,9 +195,9 @@ private:
             registers_of_block& registers = all.registers(this->state().block);
             const int before = registers.count(warpgroup_in_block());
             if ((Count - before) * direction < 0) {
-                all.fail(this->state(), where, kernel_violation::argument,
-                         std::string("comes to ") + operation + "<" + std::to_string(Count) + "> with " +
-                             std::to_string(before) + " registers a thread");
+                this->fail(where, kernel_violation::argument,
+                           std::string("comes to ") + operation + "<" + std::to_string(Count) + "> with " +
+                               std::to_string(before) + " registers a thread");
             }
             if (direction < 0) {
                 registers.decrease(warpgroup_in_block(), Count);
@@ -263,8 +261,7 @@ private:
         constexpr int size = static_cast<int>(sizeof(Value));
         constexpr int k = mma_k<Value>;
         const described_tile tile(descriptor);
-        cluster& all = this->owner();
-        shared_memory& memory = all.memory_of(this->state());
+        shared_memory& memory = this->own_memory();
         std::vector<unsigned char> operand(static_cast<std::size_t>(rows * mma_k_bytes));
         const int outer = Transposed ? k : rows;
         const int inner_bytes = Transposed ? rows * size : mma_k_bytes;
@@ -273,7 +270,7 @@ private:
                 const std::uint32_t at = tile.chunk(row, byte);
                 if (row != 0) check_neighbours(tile, {row - 1, byte}, {row, byte}, where);
                 if (byte != 0) check_neighbours(tile, {row, byte - 16}, {row, byte}, where);
-                all.check_access(this->state(), where, "begins to multiply", 16, at, [&] {
+                this->check_access(where, "begins to multiply", 16, at, [&] {
                     memory.check_range(at, 16, 16);
                     memory.begin_asynchronous_read(this->state().access(), at, 16);
                 });
@@ -313,14 +310,13 @@ private:
         const auto text = [](const char* name, int row, int byte) {
             return std::string(name) + " row " + std::to_string(row) + ", byte " + std::to_string(byte);
         };
-        this->owner().fail(this->state(), where, kernel_violation::argument,
-                           "multiplies a tile by a descriptor that does not fit its layout (" +
-                               operand.text() + "): " + text("what it calls", second.row, second.position) +
-                               " is" + text("", b->row, b->byte) + " of the tile that " +
-                               place_of(b->tile->where) + " copied, with rows of " +
-                               std::to_string(b->tile->row_bytes) + " bytes, swizzled by " +
-                               std::to_string(b->tile->swizzle_bytes),
-                           static_cast<std::ptrdiff_t>(to));
+        this->fail(where, kernel_violation::argument,
+                   "multiplies a tile by a descriptor that does not fit its layout (" + operand.text() +
+                       "): " + text("what it calls", second.row, second.position) + " is" +
+                       text("", b->row, b->byte) + " of the tile that " + place_of(b->tile->where) +
+                       " copied, with rows of " + std::to_string(b->tile->row_bytes) +
+                       " bytes, swizzled by " + std::to_string(b->tile->swizzle_bytes),
+                   static_cast<std::ptrdiff_t>(to));
     }
 
     void wait_as_warp(int pending, const site& where) const {
@@ -368,8 +364,8 @@ private:
             if (own == nullptr) continue;
             for (int i = 0; i < sums.per_thread; ++i, own += sizeof(std::uint32_t)) {
                 if (std::memcmp(own, &sums.poison, sizeof(std::uint32_t)) != 0) {
-                    this->owner().fail(this->state(), where, kernel_violation::unfinished_copy,
-                                       "waits for a product whose sums were written while it was under way");
+                    this->fail(where, kernel_violation::unfinished_copy,
+                               "waits for a product whose sums were written while it was under way");
                 }
                 const fragment_coordinate at = wgmma_coordinate(thread, i);
                 std::memcpy(own, &sums.values[static_cast<std::size_t>(at.row * sums.columns + at.position)],
