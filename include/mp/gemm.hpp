@@ -13,7 +13,6 @@
 #include <mp/linalg/gemm/grouped_scaled.hpp>
 #include <mp/linalg/gemm/integer.hpp>
 #include <mp/linalg/gemm/k_scales.hpp>
-#include <mp/linalg/gemm/packed_b.hpp>
 #include <mp/linalg/gemm/scaled.hpp>
 #include <mp/linalg/gemm/workspace.hpp>
 #include <mp/matrix_view.hpp>

@@ -8,7 +8,5 @@
 #include <mp/linalg/tensor_core/emulated.hpp>
 #include <mp/linalg/tensor_core/gemm.hpp>
 #include <mp/linalg/tensor_core/gemm_block_scaled.hpp>
-#include <mp/linalg/tensor_core/gemm_integer.hpp>
-#include <mp/linalg/tensor_core/gemm_scaled.hpp>
 #include <mp/linalg/tensor_core/mma.hpp>
 #include <mp/linalg/tensor_core/scaled_block.hpp>

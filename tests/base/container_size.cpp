@@ -2,7 +2,7 @@
 // Sizes whose bytes or bits no pointer could count are refused by name, before they are multiplied.
 #include <doctest/doctest.h>
 #include <mp/block_scaled.hpp>
-#include <mp/linalg/gemm/packed_b.hpp>
+#include <mp/linalg/gemm/gemm.hpp>
 #include <mp/nn/scaling/scaled_gradient.hpp>
 #include <mp/nn/scaling/trace.hpp>
 #include <mp/packed_array.hpp>

@@ -5,7 +5,7 @@
 #include <mp/bfloat16.hpp>
 #include <mp/device/gpu/gemm_scaled.hpp>
 #include <mp/float8.hpp>
-#include <mp/linalg/tensor_core/gemm_scaled.hpp>
+#include <mp/linalg/tensor_core/gemm.hpp>
 #include <mp/tensor_core.hpp>
 
 #include <doctest/doctest.h>

@@ -7,7 +7,7 @@
 
 #include <mp/device/gpu/gemm_scaled.hpp>
 #include <mp/linalg/gemm/scaled.hpp>
-#include <mp/linalg/tensor_core/gemm_scaled.hpp>
+#include <mp/linalg/tensor_core/gemm.hpp>
 
 #include <doctest/doctest.h>
 

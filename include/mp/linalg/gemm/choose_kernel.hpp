@@ -6,7 +6,6 @@
 #include <mp/config.hpp>
 #include <mp/executor.hpp>
 #include <mp/linalg/gemm/kernels/amx_tiles.hpp>
-#include <mp/linalg/gemm/kernels/bfloat16_dot_tiles.hpp>
 #include <mp/linalg/gemm/kernels/register_tiles.hpp>
 #include <mp/linalg/gemm/portable_tiles.hpp>
 #include <mp/linalg/gemm/product_kernel.hpp>

@@ -43,6 +43,12 @@ namespace mp { inline namespace MP_ISA_NAMESPACE {
 template <class Function>
 concept gemm_epilogue = std::is_invocable_r_v<float, const Function&, float, std::ptrdiff_t, std::ptrdiff_t>;
 
+/// Along which axis of C a bias or a scale has one value per position.
+enum class bias_axis {
+    column,  ///< [column]: what belongs to a linear layer's outputs when each row of C is one sample
+    row,     ///< [row]: the same for products written the other way round
+};
+
 }}  // namespace mp
 
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
@@ -64,6 +70,29 @@ struct activation_epilogue {
         return true;
     }
 };
+
+/// Throws argument_error unless there is one value per column (or row) of C.
+inline void check_epilogue_size(std::string_view name, std::size_t size, bias_axis axis, std::ptrdiff_t rows,
+                                std::ptrdiff_t columns) {
+    const std::ptrdiff_t expected = axis == bias_axis::column ? columns : rows;
+    if (static_cast<std::ptrdiff_t>(size) != expected) {
+        throw_argument("mp::gemm", join_text({name, ".size()"}), size,
+                       join_text({"must equal ", axis == bias_axis::column ? "c.columns" : "c.rows",
+                                  ", which is ", error_text(expected)}));
+    }
+}
+
+/// One value per column (or row) of C, as a matrix of one row (or column), which is in use by element where C is no
+/// larger.
+template <class Value>
+epilogue_operand axis_operand(std::string_view name, const Value* values, std::size_t size, bias_axis axis) {
+    const auto count = static_cast<std::ptrdiff_t>(size);
+    const bool is_row = axis == bias_axis::column;
+    return {{name,
+             {reinterpret_cast<std::uintptr_t>(values), static_cast<std::ptrdiff_t>(sizeof(Value)),
+              is_row ? 1 : count, is_row ? count : 1, count, is_row}},
+            epilogue_access::read_by_element};
+}
 
 }}  // namespace mp::detail
 
@@ -97,43 +126,6 @@ struct gelu_tanh_epilogue : detail::activation_epilogue<detail::gelu_tanh_functi
 /// x / (1 + e^-x), the sigmoid linear unit, also called swish, to 4 ulp. The rest is as for gelu_epilogue.
 /// The gradient needs x: mp::ops::silu_backward.
 struct silu_epilogue : detail::activation_epilogue<detail::silu_function> {};
-
-/// Along which axis of C a bias or a scale has one value per position.
-enum class bias_axis {
-    column,  ///< [column]: what belongs to a linear layer's outputs when each row of C is one sample
-    row,     ///< [row]: the same for products written the other way round
-};
-
-}}  // namespace mp
-
-namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
-
-/// Throws argument_error unless there is one value per column (or row) of C.
-inline void check_epilogue_size(std::string_view name, std::size_t size, bias_axis axis, std::ptrdiff_t rows,
-                                std::ptrdiff_t columns) {
-    const std::ptrdiff_t expected = axis == bias_axis::column ? columns : rows;
-    if (static_cast<std::ptrdiff_t>(size) != expected) {
-        throw_argument("mp::gemm", join_text({name, ".size()"}), size,
-                       join_text({"must equal ", axis == bias_axis::column ? "c.columns" : "c.rows",
-                                  ", which is ", error_text(expected)}));
-    }
-}
-
-/// One value per column (or row) of C, as a matrix of one row (or column), which is in use by element where C is no
-/// larger.
-template <class Value>
-epilogue_operand axis_operand(std::string_view name, const Value* values, std::size_t size, bias_axis axis) {
-    const auto count = static_cast<std::ptrdiff_t>(size);
-    const bool is_row = axis == bias_axis::column;
-    return {{name,
-             {reinterpret_cast<std::uintptr_t>(values), static_cast<std::ptrdiff_t>(sizeof(Value)),
-              is_row ? 1 : count, is_row ? count : 1, count, is_row}},
-            epilogue_access::read_by_element};
-}
-
-}}  // namespace mp::detail
-
-namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// Adds bias[column] or bias[row] to the value, rounded once to float. The bias is read while C is written,
 /// so the two must not overlap. Made by bias_per_column and bias_per_row.

@@ -3,7 +3,6 @@
 /// Exact matrix products of 8-bit integers.
 #pragma once
 
-#include <mp/base/parallel.hpp>
 #include <mp/config.hpp>
 #include <mp/executor.hpp>
 #include <mp/linalg/gemm/gemm.hpp>
@@ -69,22 +68,13 @@ struct integer_tile {
 template <class Finish>
 void multiply_integers(const cpu& exec, instruction_set isa, matrix_view<const std::int8_t> a,
                        matrix_view<const std::int8_t> b, Finish finish) {
-    const std::ptrdiff_t tiles_across = (b.columns + integer_tile_columns - 1) / integer_tile_columns;
-    const std::ptrdiff_t tiles_down = (a.rows + integer_tile_rows - 1) / integer_tile_rows;
-    parallel_for(
-        exec, static_cast<std::size_t>(tiles_down * tiles_across), 1,
-        [&](std::size_t begin, std::size_t end) {
-            integer_tile tile;
-            for (std::size_t i = begin; i < end; ++i) {
-                const std::ptrdiff_t row = static_cast<std::ptrdiff_t>(i) / tiles_across * integer_tile_rows;
-                const std::ptrdiff_t column =
-                    static_cast<std::ptrdiff_t>(i) % tiles_across * integer_tile_columns;
-                const std::ptrdiff_t rows = (std::min)(integer_tile_rows, a.rows - row);
-                const std::ptrdiff_t columns = (std::min)(integer_tile_columns, b.columns - column);
-                tile.multiply(isa, a.block(row, 0, rows, a.columns), b.block(0, column, b.rows, columns));
-                finish(tile, row, column, rows, columns);
-            }
-        });
+    for_each_tile<integer_tile>(exec, a.rows, b.columns, integer_tile_rows, integer_tile_columns,
+                                [&](integer_tile& tile, std::ptrdiff_t row, std::ptrdiff_t column,
+                                    std::ptrdiff_t rows, std::ptrdiff_t columns) {
+                                    tile.multiply(isa, a.block(row, 0, rows, a.columns),
+                                                  b.block(0, column, b.rows, columns));
+                                    finish(tile, row, column, rows, columns);
+                                });
 }
 
 /// alpha * sum + beta * c in 32 bits, where c is not read if beta is zero.

@@ -10,7 +10,6 @@
 #include <mp/executor.hpp>
 #include <mp/linalg/gemm/blocked_product.hpp>
 #include <mp/linalg/gemm/choose_kernel.hpp>
-#include <mp/linalg/gemm/dot_products.hpp>
 #include <mp/linalg/gemm/operand_kernels.hpp>
 #include <mp/linalg/gemm/packing.hpp>
 #include <mp/linalg/gemm/product.hpp>
@@ -94,11 +93,7 @@ inline void multiply_checked(const cpu& exec, instruction_set isa, const product
     output.transposed =
         dots == nullptr && (transposed_dots != nullptr ||
                             (output.column_major && !call.is_packed && rows > most_rows_by_column));
-    if (same_value(output.alpha, 0.0F) || k == 0) {
-        const default_floating_point_modes modes;
-        finish_without_product(output, rows, columns);
-        return;
-    }
+    if (same_value(output.alpha, 0.0F) || k == 0) return finish_without_product(output, rows, columns);
     if (dots != nullptr) {
         return multiply_dots_of(exec, isa, *dots, a_rows, of_a, b_columns, of_b, output, rows, columns, k,
                                 workspace);

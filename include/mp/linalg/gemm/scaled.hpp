@@ -4,7 +4,6 @@
 #pragma once
 
 #include <mp/base/bits.hpp>
-#include <mp/base/parallel.hpp>
 #include <mp/base/view_extent.hpp>
 #include <mp/executor.hpp>
 #include <mp/linalg/gemm/epilogue.hpp>
@@ -14,7 +13,6 @@
 #include <mp/linalg/gemm/workspace.hpp>
 #include <mp/matrix_view.hpp>
 #include <mp/numbers/format/float_arithmetic.hpp>
-#include <mp/numbers/simd/floating_point_modes.hpp>
 #include <mp/numbers/simd/processor.hpp>
 
 #include <algorithm>
@@ -76,29 +74,24 @@ void gemm_scaled(cpu exec, float alpha, matrix_view<A> a, const k_block_scales& 
                               detail::product_input{"b_scales.values", b_scales});
     const instruction_set isa = detail::isa_of(function, exec);
     if (c.rows == 0 || c.columns == 0) return;
-    const detail::tile_output output = detail::make_tile_output(
-        isa, c.data, c.leading_dimension, c.order == storage_order::column_major, alpha, beta, epilogue);
+    const detail::tile_output output = detail::make_tile_output(isa, c, alpha, beta, epilogue);
     if (detail::same_value(alpha, 0.0F) || a.columns == 0) {
-        const detail::default_floating_point_modes modes;
-        detail::finish_without_product(output, c.rows, c.columns);
-        return;
+        return detail::finish_without_product(output, c.rows, c.columns);
     }
     const detail::k_scale_view rows_scales = detail::k_scales_of_a(a_scales, c.rows);
     const detail::k_scale_view columns_scales = detail::k_scales_of_b(b_scales, c.columns);
-    const std::ptrdiff_t across = (c.columns + tile - 1) / tile;
-    const auto count = static_cast<std::size_t>((c.rows + tile - 1) / tile * across);
     cpu inner = exec;
     inner.threads = 1;
-    detail::parallel_for(exec, count, 1, [&](std::size_t begin, std::size_t end) {
-        const detail::default_floating_point_modes modes;
+    struct tile_memory {
         gemm_workspace workspace;
-        std::vector<float> sums(tile * tile);
-        std::vector<float> totals(tile * tile);
-        for (std::size_t i = begin; i < end; ++i) {
-            const std::ptrdiff_t row = static_cast<std::ptrdiff_t>(i) / across * tile;
-            const std::ptrdiff_t column = static_cast<std::ptrdiff_t>(i) % across * tile;
-            const std::ptrdiff_t rows = (std::min)(tile, c.rows - row);
-            const std::ptrdiff_t columns = (std::min)(tile, c.columns - column);
+        std::vector<float> sums = std::vector<float>(tile * tile);
+        std::vector<float> totals = std::vector<float>(tile * tile);
+    };
+    detail::for_each_tile<tile_memory>(
+        exec, c.rows, c.columns, tile, tile,
+        [&](tile_memory& memory, std::ptrdiff_t row, std::ptrdiff_t column, std::ptrdiff_t rows,
+            std::ptrdiff_t columns) {
+            auto& [workspace, sums, totals] = memory;
             std::fill(totals.begin(), totals.end(), 0.0F);
             for (std::ptrdiff_t p = 0; p < a.columns; p += k_per_scale) {
                 const std::ptrdiff_t k = (std::min)(k_per_scale, a.columns - p);
@@ -108,8 +101,7 @@ void gemm_scaled(cpu exec, float alpha, matrix_view<A> a, const k_block_scales& 
                                          columns_scales, row, column, p / k_per_scale);
             }
             detail::finish_tile(output, totals.data(), tile, row, column, rows, columns);
-        }
-    });
+        });
 }
 
 }}  // namespace mp

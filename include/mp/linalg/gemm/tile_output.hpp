@@ -8,9 +8,13 @@
 #include <mp/arrays/convert/bulk.hpp>
 #include <mp/arrays/convert/kernels/number_vectors.hpp>
 #include <mp/base/bits.hpp>
+#include <mp/base/parallel.hpp>
+#include <mp/executor.hpp>
 #include <mp/linalg/gemm/epilogue.hpp>
 #include <mp/linalg/gemm/product.hpp>
+#include <mp/matrix_view.hpp>
 #include <mp/numbers/format/float_arithmetic.hpp>
+#include <mp/numbers/simd/floating_point_modes.hpp>
 #include <mp/numbers/simd/select_target.hpp>
 
 #include <algorithm>
@@ -60,7 +64,7 @@ struct result_kernels {
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// C and what is done to it. Its vectors are the rows of a row-major C and the columns of a column-major one.
-struct tile_output {
+struct tile_output : result_functions {
     void* data;
     std::ptrdiff_t leading_dimension;  ///< elements from one vector to the next
     std::ptrdiff_t element_size;
@@ -70,12 +74,6 @@ struct tile_output {
     bool transposed;
     float alpha;
     float beta;
-    /// Elements of C as floats (a double is rounded).
-    void (*read)(const void* c, float* to, std::ptrdiff_t count);
-    /// Floats rounded to elements of C.
-    void (*write)(const output_floats& from, void* c, std::ptrdiff_t leading_dimension);
-    /// The same, faster, for floats that are not subnormal, or null.
-    void (*write_normal)(const output_floats& from, void* c, std::ptrdiff_t leading_dimension);
     /// Null for the identity. value = epilogue(value, row, column) for the values of runs.
     void (*apply)(const void* epilogue, const epilogue_runs& all);
     const void* epilogue;
@@ -197,6 +195,7 @@ inline void finish_tile(const tile_output& output, float* tile, std::ptrdiff_t t
 inline void finish_without_product(const tile_output& output, std::ptrdiff_t c_rows,
                                    std::ptrdiff_t c_columns) {
     if (output.adds) return;
+    const default_floating_point_modes modes;
     float run[output_run];
     const std::ptrdiff_t vectors = output.column_major ? c_columns : c_rows;
     const std::ptrdiff_t length = output.column_major ? c_rows : c_columns;
@@ -279,23 +278,20 @@ inline tile_output make_tile_output(instruction_set isa, const result_kernels& k
                                     std::ptrdiff_t leading_dimension, bool column_major, float alpha,
                                     float beta, const void* epilogue,
                                     void (*apply)(const void*, const epilogue_runs&)) {
-    const result_functions functions = kernels.functions(isa);
-    tile_output output{data,
+    tile_output output{kernels.functions(isa),
+                       data,
                        leading_dimension,
                        kernels.size,
                        column_major,
                        false,
                        alpha,
                        beta,
-                       functions.read,
-                       functions.write,
-                       functions.write_normal,
                        apply,
                        epilogue,
                        kernels.is_float};
-    if (apply == nullptr && functions.add != nullptr) {
+    if (apply == nullptr && output.add != nullptr) {
         output.adds = same_value(alpha, 1.0F) && same_value(beta, 1.0F);
-        if (output.adds) output.write = functions.add;
+        if (output.adds) output.write = output.add;
     }
     return output;
 }
@@ -306,6 +302,33 @@ tile_output make_tile_output(instruction_set isa, Value* data, std::ptrdiff_t le
                              bool column_major, float alpha, float beta, const Epilogue& epilogue) {
     return make_tile_output(isa, product_kernels<Value>::of_result, data, leading_dimension, column_major,
                             alpha, beta, &epilogue, apply_of<Epilogue>());
+}
+
+/// Overload for a matrix view.
+template <class Value, class Epilogue>
+tile_output make_tile_output(instruction_set isa, matrix_view<Value> c, float alpha, float beta,
+                             const Epilogue& epilogue) {
+    return make_tile_output(isa, c.data, c.leading_dimension, c.order == storage_order::column_major, alpha,
+                            beta, epilogue);
+}
+
+/// Calls compute(memory, row, column, rows, columns) for the tiles of a matrix, of at most tile_rows x tile_columns, on the
+/// threads of `exec`, in the default floating-point modes; `memory` is a Memory of the thread.
+template <class Memory, class Compute>
+void for_each_tile(const cpu& exec, std::ptrdiff_t all_rows, std::ptrdiff_t all_columns,
+                   std::ptrdiff_t tile_rows, std::ptrdiff_t tile_columns, Compute compute) {
+    const std::ptrdiff_t across = (all_columns + tile_columns - 1) / tile_columns;
+    const auto count = static_cast<std::size_t>((all_rows + tile_rows - 1) / tile_rows * across);
+    parallel_for(exec, count, 1, [&](std::size_t begin, std::size_t end) {
+        const default_floating_point_modes modes;
+        Memory memory;
+        for (std::size_t i = begin; i < end; ++i) {
+            const std::ptrdiff_t row = static_cast<std::ptrdiff_t>(i) / across * tile_rows;
+            const std::ptrdiff_t column = static_cast<std::ptrdiff_t>(i) % across * tile_columns;
+            compute(memory, row, column, (std::min)(tile_rows, all_rows - row),
+                    (std::min)(tile_columns, all_columns - column));
+        }
+    });
 }
 
 template <class Value>

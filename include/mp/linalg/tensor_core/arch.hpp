@@ -109,7 +109,8 @@ inline constexpr operand_kind operand_kind_of =
 
 /// A row of the table.
 struct block_rule_entry {
-    arch architecture;
+    arch first;  ///< for this and the following architectures up to `last`
+    arch last;
     operand_kind operands;
     bool half_output;
     block_rule rule;
@@ -131,46 +132,31 @@ inline constexpr int least_half = -14;
 // products of MMA-Sim.
 // clang-format off
 inline constexpr block_rule_entry block_rules[] = {
-    {arch::sm_70,  operand_kind::fp16, false, { 4, 23, output_rule::float_truncated,   -131, least_float, evidence::recorded}},
-    {arch::sm_70,  operand_kind::fp16, true,  { 4, 23, output_rule::half_nearest_even,  -19, least_half,  evidence::recorded}},
-    {arch::sm_75,  operand_kind::fp16, false, { 8, 24, output_rule::float_truncated,   -132, least_float, evidence::published}},
-    {arch::sm_75,  operand_kind::fp16, true,  { 8, 24, output_rule::half_nearest_even,  -20, least_half,  evidence::published}},
+    {arch::sm_70,  arch::sm_70,  operand_kind::fp16, false, { 4, 23, output_rule::float_truncated,   -131, least_float, evidence::recorded}},
+    {arch::sm_70,  arch::sm_70,  operand_kind::fp16, true,  { 4, 23, output_rule::half_nearest_even,  -19, least_half,  evidence::recorded}},
+    {arch::sm_75,  arch::sm_75,  operand_kind::fp16, false, { 8, 24, output_rule::float_truncated,   -132, least_float, evidence::published}},
+    {arch::sm_75,  arch::sm_75,  operand_kind::fp16, true,  { 8, 24, output_rule::half_nearest_even,  -20, least_half,  evidence::published}},
 
-    {arch::sm_80,  operand_kind::fp16, false, { 8, 24, output_rule::float_truncated,   -132, least_float, evidence::recorded}},
-    {arch::sm_80,  operand_kind::fp16, true,  { 8, 24, output_rule::half_nearest_even,  -20, least_half,  evidence::recorded}},
-    {arch::sm_80,  operand_kind::bf16, false, { 8, 24, output_rule::float_truncated,   -132, least_float, evidence::recorded}},
-    {arch::sm_80,  operand_kind::tf32, false, { 4, 24, output_rule::float_truncated,   -132, least_float, evidence::recorded}},
-    {arch::sm_86,  operand_kind::fp16, false, { 8, 24, output_rule::float_truncated,   -132, least_float, evidence::recorded}},
-    {arch::sm_86,  operand_kind::fp16, true,  { 8, 24, output_rule::half_nearest_even,  -20, least_half,  evidence::recorded}},
-    {arch::sm_86,  operand_kind::bf16, false, { 8, 24, output_rule::float_truncated,   -132, least_float, evidence::recorded}},
-    {arch::sm_86,  operand_kind::tf32, false, { 4, 24, output_rule::float_truncated,   -132, least_float, evidence::recorded}},
-    {arch::sm_89,  operand_kind::fp16, false, { 8, 24, output_rule::float_truncated,   -132, least_float, evidence::recorded}},
-    {arch::sm_89,  operand_kind::fp16, true,  { 8, 24, output_rule::half_nearest_even,  -20, least_half,  evidence::recorded}},
-    {arch::sm_89,  operand_kind::bf16, false, { 8, 24, output_rule::float_truncated,   -132, least_float, evidence::recorded}},
-    {arch::sm_89,  operand_kind::tf32, false, { 4, 24, output_rule::float_truncated,   -132, least_float, evidence::recorded}},
-    {arch::sm_89,  operand_kind::fp8,  false, {16, 13, output_rule::e8m13_truncated,   -132, least_float, evidence::recorded}},
-    {arch::sm_89,  operand_kind::fp8,  true,  {16, 13, output_rule::half_nearest_even,  -20, least_half,  evidence::recorded}},
+    {arch::sm_80,  arch::sm_89,  operand_kind::fp16, false, { 8, 24, output_rule::float_truncated,   -132, least_float, evidence::recorded}},
+    {arch::sm_80,  arch::sm_89,  operand_kind::fp16, true,  { 8, 24, output_rule::half_nearest_even,  -20, least_half,  evidence::recorded}},
+    {arch::sm_80,  arch::sm_89,  operand_kind::bf16, false, { 8, 24, output_rule::float_truncated,   -132, least_float, evidence::recorded}},
+    {arch::sm_80,  arch::sm_89,  operand_kind::tf32, false, { 4, 24, output_rule::float_truncated,   -132, least_float, evidence::recorded}},
+    {arch::sm_89,  arch::sm_89,  operand_kind::fp8,  false, {16, 13, output_rule::e8m13_truncated,   -132, least_float, evidence::recorded}},
+    {arch::sm_89,  arch::sm_89,  operand_kind::fp8,  true,  {16, 13, output_rule::half_nearest_even,  -20, least_half,  evidence::recorded}},
 
-    {arch::sm_90,  operand_kind::fp16, false, {16, 25, output_rule::float_truncated,   -133, least_float, evidence::recorded}},
-    {arch::sm_90,  operand_kind::fp16, true,  {16, 25, output_rule::half_nearest_even,  -21, least_half,  evidence::recorded}},
-    {arch::sm_90,  operand_kind::bf16, false, {16, 25, output_rule::float_truncated,   -133, least_float, evidence::recorded}},
-    {arch::sm_90,  operand_kind::tf32, false, { 8, 25, output_rule::float_truncated,   -133, least_float, evidence::recorded}},
-    {arch::sm_90,  operand_kind::fp8,  false, {32, 13, output_rule::e8m13_truncated,   -133, least_float, evidence::recorded}},
-    {arch::sm_90,  operand_kind::fp8,  true,  {32, 13, output_rule::half_nearest_even,  -21, least_half,  evidence::published}},
-    {arch::sm_100, operand_kind::fp16, false, {16, 25, output_rule::float_truncated,   -133, least_float, evidence::recorded}},
-    {arch::sm_100, operand_kind::fp16, true,  {16, 25, output_rule::half_nearest_even,  -21, least_half,  evidence::recorded}},
-    {arch::sm_100, operand_kind::bf16, false, {16, 25, output_rule::float_truncated,   -133, least_float, evidence::recorded}},
-    {arch::sm_100, operand_kind::tf32, false, { 8, 25, output_rule::float_truncated,   -133, least_float, evidence::recorded}},
-    {arch::sm_100, operand_kind::fp8,  false, {32, 25, output_rule::float_truncated,   -133, least_float, evidence::published}},
-    {arch::sm_100, operand_kind::mxf8f6f4, false, {32, 25, output_rule::float_truncated, -133, least_float, evidence::published}},
-    {arch::sm_100, operand_kind::mxf4nvf4, false, {64, 35, output_rule::float_truncated, -139, least_float, evidence::published}},
-    {arch::sm_120, operand_kind::fp16, false, {16, 25, output_rule::float_truncated,   -133, least_float, evidence::published}},
-    {arch::sm_120, operand_kind::fp16, true,  {16, 25, output_rule::half_nearest_even,  -21, least_half,  evidence::published}},
-    {arch::sm_120, operand_kind::bf16, false, {16, 25, output_rule::float_truncated,   -133, least_float, evidence::published}},
-    {arch::sm_120, operand_kind::tf32, false, { 8, 25, output_rule::float_truncated,   -133, least_float, evidence::published}},
-    {arch::sm_120, operand_kind::fp8,  false, {32, 25, output_rule::float_truncated,   -133, least_float, evidence::published}},
-    {arch::sm_120, operand_kind::mxf8f6f4, false, {32, 25, output_rule::float_truncated, -133, least_float, evidence::published}},
-    {arch::sm_120, operand_kind::mxf4nvf4, false, {64, 35, output_rule::float_truncated, -139, least_float, evidence::published}},
+    {arch::sm_90,  arch::sm_100, operand_kind::fp16, false, {16, 25, output_rule::float_truncated,   -133, least_float, evidence::recorded}},
+    {arch::sm_90,  arch::sm_100, operand_kind::fp16, true,  {16, 25, output_rule::half_nearest_even,  -21, least_half,  evidence::recorded}},
+    {arch::sm_90,  arch::sm_100, operand_kind::bf16, false, {16, 25, output_rule::float_truncated,   -133, least_float, evidence::recorded}},
+    {arch::sm_90,  arch::sm_100, operand_kind::tf32, false, { 8, 25, output_rule::float_truncated,   -133, least_float, evidence::recorded}},
+    {arch::sm_90,  arch::sm_90,  operand_kind::fp8,  false, {32, 13, output_rule::e8m13_truncated,   -133, least_float, evidence::recorded}},
+    {arch::sm_90,  arch::sm_90,  operand_kind::fp8,  true,  {32, 13, output_rule::half_nearest_even,  -21, least_half,  evidence::published}},
+    {arch::sm_100, arch::sm_120, operand_kind::fp8,  false, {32, 25, output_rule::float_truncated,   -133, least_float, evidence::published}},
+    {arch::sm_100, arch::sm_120, operand_kind::mxf8f6f4, false, {32, 25, output_rule::float_truncated, -133, least_float, evidence::published}},
+    {arch::sm_100, arch::sm_120, operand_kind::mxf4nvf4, false, {64, 35, output_rule::float_truncated, -139, least_float, evidence::published}},
+    {arch::sm_120, arch::sm_120, operand_kind::fp16, false, {16, 25, output_rule::float_truncated,   -133, least_float, evidence::published}},
+    {arch::sm_120, arch::sm_120, operand_kind::fp16, true,  {16, 25, output_rule::half_nearest_even,  -21, least_half,  evidence::published}},
+    {arch::sm_120, arch::sm_120, operand_kind::bf16, false, {16, 25, output_rule::float_truncated,   -133, least_float, evidence::published}},
+    {arch::sm_120, arch::sm_120, operand_kind::tf32, false, { 8, 25, output_rule::float_truncated,   -133, least_float, evidence::published}},
 };
 // clang-format on
 
@@ -207,7 +193,7 @@ namespace mp { inline namespace MP_ISA_NAMESPACE {
 [[nodiscard]] constexpr block_rule block_rule_of(arch architecture, operand_kind operands, bool half_output) {
     const arch modelled = modelled_arch(architecture);
     for (const detail::block_rule_entry& entry : detail::block_rules) {
-        if (entry.architecture == modelled && entry.operands == operands &&
+        if (entry.first <= modelled && modelled <= entry.last && entry.operands == operands &&
             entry.half_output == half_output) {
             block_rule rule = entry.rule;
             if (modelled != architecture) rule.known = evidence::assumed;

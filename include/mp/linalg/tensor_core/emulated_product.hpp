@@ -5,7 +5,6 @@
 
 #include <mp/base/bits.hpp>
 #include <mp/linalg/tensor_core/block_fma.hpp>
-#include <mp/linalg/tensor_core/block_products.hpp>
 #include <mp/linalg/tensor_core/panels.hpp>
 #include <mp/matrix_view.hpp>
 #include <mp/numbers/simd/processor.hpp>
@@ -33,19 +32,26 @@ struct emulated_tile {
     std::ptrdiff_t stride = emulated_tile_columns;
 };
 
-/// Adds the products of the blocks of two packed operands to sums, by a rule; `slow` does one block of one element.
-template <block_rule Rule, class Slow>
-void multiply_panels(instruction_set isa, const operand_panels& a, const operand_panels& b,
-                     std::ptrdiff_t blocks, const emulated_tile& output, Slow slow, const void* context,
-                     float* sums) {
-    const panel_task task{&a, &b, Rule, blocks, slow, context};
-    const panel_function multiply_one =
-        MP_SELECT_TARGET(isa, (&every_processor::multiply_panel<Rule.products, Rule.output>),
-                         multiply_panel<Rule.products, Rule.output>);
+/// Adds the products of the blocks of two packed operands to sums; `multiply_one` does it for a panel of B.
+template <class Panels>
+void multiply_panels(const panel_task<Panels>& task, const emulated_tile& output,
+                     panel_function<Panels> multiply_one, float* sums) {
     for (std::ptrdiff_t j = 0; j < output.columns; j += panel_columns) {
         multiply_one(task, j / panel_columns, output.rows,
                      (std::min<std::ptrdiff_t>)(panel_columns, output.columns - j), sums + j, output.stride);
     }
+}
+
+/// The function that multiplies by a rule.
+template <block_rule Rule>
+panel_function<operand_panels> panel_function_for(instruction_set isa) {
+    return MP_SELECT_TARGET(isa, (&every_processor::multiply_panel<Rule.products, Rule.output>),
+                            multiply_panel<Rule.products, Rule.output>);
+}
+
+/// x, or the NaN of GPUs where it is NaN.
+inline float with_tensor_core_nan(float x) {
+    return (bit_cast<std::uint32_t>(x) & 0x7FFF'FFFF) > 0x7F80'0000 ? bit_cast<float>(tensor_core_nan) : x;
 }
 
 /// a b on the model, with its types.
@@ -133,12 +139,7 @@ struct emulated_product {
         for (std::ptrdiff_t i = 0; i < count; ++i) {
             // For halves the float's rounding does no harm: it has more than twice as many bits, and two.
             sums[i] = promoted_sum(sums[i], step[i]);
-            if constexpr (std::is_same_v<Accumulator, half>) {
-                const float narrow = half(sums[i]);
-                sums[i] = (bit_cast<std::uint32_t>(narrow) & 0x7FFF'FFFF) > 0x7F80'0000
-                              ? bit_cast<float>(tensor_core_nan)
-                              : narrow;
-            }
+            if constexpr (std::is_same_v<Accumulator, half>) sums[i] = with_tensor_core_nan(half(sums[i]));
         }
     }
 
@@ -171,7 +172,8 @@ struct emulated_product {
         pack_operand<Rule.products, Passes>(isa, &b(it.begin, output.column), b.column_stride(),
                                             b.row_stride(), output.columns, k, memory.b_panels,
                                             memory.b_vector, memory.floats);
-        multiply_panels<Rule>(isa, memory.a_panels, memory.b_panels, blocks, output, slow, &it, sums);
+        const panel_task<operand_panels> task{&memory.a_panels, &memory.b_panels, Rule, blocks, slow, &it};
+        multiply_panels(task, output, panel_function_for<Rule>(isa), sums);
     }
 
     /// memory.sums = a b at the output, in rows of emulated_tile_columns.
@@ -200,11 +202,7 @@ struct emulated_product {
     }
 
     /// An ordinary float addition with the NaN of GPUs.
-    static float promoted_sum(float before, float sum) {
-        const float result = before + sum;
-        const std::uint32_t magnitude = bit_cast<std::uint32_t>(result) & 0x7FFF'FFFF;
-        return magnitude > 0x7F80'0000 ? bit_cast<float>(tensor_core_nan) : result;
-    }
+    static float promoted_sum(float before, float sum) { return with_tensor_core_nan(before + sum); }
 };
 
 }}  // namespace mp::detail

@@ -6,13 +6,14 @@
 #include <mp/arrays/convert/block_scaled.hpp>
 #include <mp/arrays/convert/block_vectors.hpp>
 #include <mp/arrays/convert/bulk.hpp>
+#include <mp/config.hpp>
 #include <mp/linalg/gemm/epilogue.hpp>
 #include <mp/linalg/gemm/gemm.hpp>
 #include <mp/linalg/gemm/validation.hpp>
+#include <mp/linalg/tensor_core/arch.hpp>
 #include <mp/linalg/tensor_core/emulated.hpp>
 #include <mp/linalg/tensor_core/emulated_product.hpp>
 #include <mp/linalg/tensor_core/gemm.hpp>
-#include <mp/linalg/tensor_core/group_products.hpp>
 #include <mp/linalg/tensor_core/panels.hpp>
 #include <mp/linalg/tensor_core/scaled_block.hpp>
 #include <mp/matrix_view.hpp>
@@ -27,6 +28,47 @@
 #include <string_view>
 #include <type_traits>
 #include <vector>
+
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
+
+/// Products of a block, and groups that have one scale each.
+inline constexpr int group_block_products = 64;
+inline constexpr int groups_of_block = group_block_products / products_of_group;
+
+/// Panels of `width` vectors (rows of A one by one, columns of B panel_columns at a time). Twice number p of block i of vector j of a
+/// panel is numbers[((panel * blocks + i) * 64 + p) * width + j].
+struct group_panels {
+    int width = 1;
+    std::vector<std::int16_t> numbers;
+    /// Of the scale of group g of that block, as unpacked_scale has them: [((panel * blocks + i) * 4 + g) * width + j].
+    std::vector<std::int16_t> significands;
+    std::vector<std::int16_t> exponents;
+    /// At the same places, bit p: whether number p of the group is not zero.
+    std::vector<std::int16_t> nonzero;
+    /// -1 where a scale is NaN, else 0: [(panel * blocks + i) * width + j].
+    std::vector<std::int32_t> irregular;
+
+    void resize(int vectors_of_panel, std::size_t vectors, std::size_t blocks) {
+        width = vectors_of_panel;
+        const auto wide = static_cast<std::size_t>(width);
+        irregular.resize((vectors + wide - 1) / wide * wide * blocks);
+        numbers.resize(irregular.size() * group_block_products);
+        significands.resize(irregular.size() * groups_of_block);
+        exponents.resize(significands.size());
+        nonzero.resize(significands.size());
+    }
+};
+
+}}  // namespace mp::detail
+
+#define MP_TARGET every_processor
+#define MP_TARGET_NUMBER MP_TARGET_PORTABLE
+#include <mp/linalg/tensor_core/kernels/group_products.inl>
+#undef MP_TARGET
+#undef MP_TARGET_NUMBER
+
+#define MP_KERNEL_FILE <mp/linalg/tensor_core/kernels/group_products.inl>
+#include <mp/numbers/simd/for_each_target.inl>
 
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
@@ -159,18 +201,14 @@ struct block_scaled_product {
             const std::ptrdiff_t blocks = (it.end - begin + rule.products - 1) / rule.products;
             pack(*a, output.row, output.rows, begin, it.end, 1, memory.a_panels);
             pack(*b, output.column, output.columns, begin, it.end, panel_columns, memory.b_panels);
+            const panel_task<panels> task{&memory.a_panels, &memory.b_panels, rule, blocks, &slow_step, &it};
             if constexpr (has_groups) {
-                const group_task task{&memory.a_panels, &memory.b_panels, rule, blocks, &slow_step, &it};
-                const auto multiply_one =
-                    MP_SELECT_TARGET(isa, (&every_processor::multiply_group_panel), multiply_group_panel);
-                for (std::ptrdiff_t j = 0; j < output.columns; j += panel_columns) {
-                    multiply_one(task, j / panel_columns, output.rows,
-                                 (std::min<std::ptrdiff_t>)(panel_columns, output.columns - j),
-                                 memory.sums.data() + j, output.stride);
-                }
+                multiply_panels(
+                    task, output,
+                    MP_SELECT_TARGET(isa, (&every_processor::multiply_group_panel), multiply_group_panel),
+                    memory.sums.data());
             } else {
-                multiply_panels<rule>(isa, memory.a_panels, memory.b_panels, blocks, output, &slow_step, &it,
-                                      memory.sums.data());
+                multiply_panels(task, output, panel_function_for<rule>(isa), memory.sums.data());
             }
         }
     }

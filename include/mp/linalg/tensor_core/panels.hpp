@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// Operands of an emulated product, unpacked once, for loops that compilers vectorise.
+/// Operands of an emulated product, unpacked once, and the inner loops over them, which compilers vectorise.
 #pragma once
 
 #include <mp/arrays/convert/bulk.hpp>
 #include <mp/base/bits.hpp>
+#include <mp/base/opt_barrier.hpp>
+#include <mp/config.hpp>
 #include <mp/linalg/tensor_core/block_fma.hpp>
+#include <mp/numbers/simd/select_target.hpp>
+#include <mp/numbers/simd/vec.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -187,4 +191,50 @@ void pack_operand(instruction_set isa, const Value* data, std::ptrdiff_t vector_
     }
 }
 
+/// One block of one row of A and one panel of B.
+struct block_operands {
+    const float* a;
+    const std::int16_t* a_exponents;
+    int a_base;
+    const float* b;
+    const std::int16_t* b_exponents;
+    const std::int32_t* b_bases;
+};
+
+/// A row of A and a panel of B over several blocks, and the function for elements that the loops cannot compute.
+template <class Panels>
+struct panel_task {
+    const Panels* a;
+    const Panels* b;
+    block_rule rule;
+    std::ptrdiff_t blocks;
+    /// The bits of one block by the rule in integers; column is one of the panel's.
+    std::uint32_t (*slow)(const void* context, std::ptrdiff_t row, std::ptrdiff_t column,
+                          std::ptrdiff_t block, std::uint32_t addend);
+    const void* context;
+
+    /// Computes the columns of a panel in a row again for which `redo` is not zero: now = T(a, b, before).
+    void compute_again(std::ptrdiff_t row, std::ptrdiff_t panel, std::ptrdiff_t columns, std::ptrdiff_t block,
+                       const std::int32_t* redo, const float* before, float* now) const {
+        for (std::ptrdiff_t j = 0; j < columns; ++j) {
+            if (redo[j] == 0) continue;
+            now[j] = bit_cast<float>(
+                slow(context, row, panel * panel_columns + j, block, bit_cast<std::uint32_t>(before[j])));
+        }
+    }
+};
+
+template <class Panels>
+using panel_function = void (*)(const panel_task<Panels>& task, std::ptrdiff_t panel, std::ptrdiff_t rows,
+                                std::ptrdiff_t columns, float* sums, std::ptrdiff_t sums_stride);
+
 }}  // namespace mp::detail
+
+#define MP_TARGET every_processor
+#define MP_TARGET_NUMBER MP_TARGET_PORTABLE
+#include <mp/linalg/tensor_core/kernels/panel_products.inl>
+#undef MP_TARGET
+#undef MP_TARGET_NUMBER
+
+#define MP_KERNEL_FILE <mp/linalg/tensor_core/kernels/panel_products.inl>
+#include <mp/numbers/simd/for_each_target.inl>

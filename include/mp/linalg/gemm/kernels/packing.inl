@@ -269,23 +269,19 @@ void pack_panel_runs(const product_operand_source& source, const operand_block& 
             const bool has_odd = together == 2 && p + 1 < k;
             std::byte* step = to + first / panel_width * panel_bytes + p / together * step_bytes;
             std::ptrdiff_t panel = first;
-            if constexpr (same_bytes || holds_bfloat16<Value>) {
-                const bool whole = together == 2 ? has_odd : has_even;
-                for (; whole && panel < last_whole; panel += panel_width, step += panel_bytes) {
-                    // The processor does not fetch ahead across the rows of a large matrix.
+            const bool whole = together == 2 ? has_odd : has_even;
+            for (; whole && panel < last_whole; panel += panel_width, step += panel_bytes) {
+                // The processor does not fetch ahead across the rows of a large matrix.
+                if constexpr (same_bytes || holds_bfloat16<Value>) {
                     __builtin_prefetch(even + together * stride + panel);
-                    if constexpr (same_bytes) {
-                        std::memcpy(step, even + panel, step_bytes);
-                    } else {
-                        __builtin_prefetch(odd + together * stride + panel);
-                        store_pairs(codes_of(even + panel), codes_of(odd + panel), step);
-                    }
                 }
-            }
-            if constexpr (!same_bytes && !holds_bfloat16<Value>) {
-                const Value* const second = together == 2 ? odd : even;
-                const bool whole = together == 2 ? has_odd : has_even;
-                for (; whole && panel < last_whole; panel += panel_width, step += panel_bytes) {
+                if constexpr (same_bytes) {
+                    std::memcpy(step, even + panel, step_bytes);
+                } else if constexpr (holds_bfloat16<Value>) {
+                    __builtin_prefetch(odd + together * stride + panel);
+                    store_pairs(codes_of(even + panel), codes_of(odd + panel), step);
+                } else {
+                    const Value* const second = together == 2 ? odd : even;
                     for (std::ptrdiff_t j = 0; j < panel_width; j += lane_count) {
                         store_in_panel<Element>(step + j * column_bytes, load_operands(even + panel + j),
                                                 load_operands(second + panel + j));

@@ -145,26 +145,13 @@ void multiply_rows(const tile_product& p) {
 
 #if MP_TARGET_NUMBER >= MP_TARGET_AVX512
 #define MP_TILE_NAMES(element) "cpu." element ".avx512.12x32"
-template <class Steps>
-inline constexpr product_kernel::of_rows row_choices[] = {{1, &multiply_rows<Steps, 1>},
-                                                          {4, &multiply_rows<Steps, 4>},
-                                                          {8, &multiply_rows<Steps, 8>},
-                                                          {12, &multiply_rows<Steps, 12>}};
-inline constexpr std::ptrdiff_t tile_rows = 12;
-inline constexpr std::ptrdiff_t rows_of_block = 72;
-#else
-#if MP_TARGET_NUMBER == MP_TARGET_NEON
+inline constexpr int tile_rows = 12;
+#elif MP_TARGET_NUMBER == MP_TARGET_NEON
 #define MP_TILE_NAMES(element) "cpu." element ".neon.6x16"
+inline constexpr int tile_rows = 6;
 #else
 #define MP_TILE_NAMES(element) "cpu." element ".avx2.6x16"
-#endif
-template <class Steps>
-inline constexpr product_kernel::of_rows row_choices[] = {{1, &multiply_rows<Steps, 1>},
-                                                          {2, &multiply_rows<Steps, 2>},
-                                                          {4, &multiply_rows<Steps, 4>},
-                                                          {6, &multiply_rows<Steps, 6>}};
-inline constexpr std::ptrdiff_t tile_rows = 6;
-inline constexpr std::ptrdiff_t rows_of_block = 72;
+inline constexpr int tile_rows = 6;
 #endif
 
 template <class Steps>
@@ -176,14 +163,17 @@ constexpr product_kernel make_register_kernel(std::string_view name, panel_eleme
         static_cast<std::ptrdiff_t>(tile_vectors * lanes),
         Steps::together,
         k_block,
-        rows_of_block,
+        72,
         panel_element::float32,
         element,
         a_layout::rows,
         true,
         false,
-        {row_choices<Steps>[0], row_choices<Steps>[1], row_choices<Steps>[2], row_choices<Steps>[3]}};
-    kernel.multiply_narrow = &multiply_rows<Steps, static_cast<int>(tile_rows), tile_vectors / 2>;
+        {{1, &multiply_rows<Steps, 1>},
+         {tile_rows / 3, &multiply_rows<Steps, tile_rows / 3>},
+         {tile_rows * 2 / 3, &multiply_rows<Steps, tile_rows * 2 / 3>},
+         {tile_rows, &multiply_rows<Steps, tile_rows>}}};
+    kernel.multiply_narrow = &multiply_rows<Steps, tile_rows, tile_vectors / 2>;
     return kernel;
 }
 

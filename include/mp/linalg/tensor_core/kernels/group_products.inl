@@ -201,7 +201,7 @@ MP_ALWAYS_INLINE bool multiply_group_block(const group_sums& it, const std::int1
 }
 
 /// As multiply_panel.
-inline void multiply_group_panel(const group_task& task, std::ptrdiff_t panel, std::ptrdiff_t rows,
+inline void multiply_group_panel(const panel_task<group_panels>& task, std::ptrdiff_t panel, std::ptrdiff_t rows,
                                  std::ptrdiff_t columns, float* sums, std::ptrdiff_t sums_stride) {
     const group_panels& a = *task.a;
     const group_panels& b = *task.b;
@@ -219,13 +219,7 @@ inline void multiply_group_panel(const group_task& task, std::ptrdiff_t panel, s
             const bool again = multiply_group_block(groups, left.significands, right.significands, task.rule,
                                                     a.irregular[static_cast<std::size_t>(a_at)],
                                                     b.irregular.data() + b_at, before, now, redo);
-            if (again) {
-                for (std::ptrdiff_t j = 0; j < columns; ++j) {
-                    if (redo[j] == 0) continue;
-                    now[j] = bit_cast<float>(task.slow(task.context, row, panel * panel_columns + j, block,
-                                                       bit_cast<std::uint32_t>(before[j])));
-                }
-            }
+            if (again) task.compute_again(row, panel, columns, block, redo, before, now);
             std::memcpy(before, now, sizeof now);
         }
     }

@@ -233,7 +233,7 @@ MP_ALWAYS_INLINE bool multiply_block(const block_operands& it, const block_rule&
 /// panel `panel`; there are accumulators for all columns of a panel. The rows of one block come one after the
 /// other because they do not wait for each other.
 template <int Products, output_rule Output>
-void multiply_panel(const panel_task& task, std::ptrdiff_t panel, std::ptrdiff_t rows, std::ptrdiff_t columns,
+void multiply_panel(const panel_task<operand_panels>& task, std::ptrdiff_t panel, std::ptrdiff_t rows, std::ptrdiff_t columns,
                     float* sums, std::ptrdiff_t sums_stride) {
     const operand_panels& a = *task.a;
     const operand_panels& b = *task.b;
@@ -254,13 +254,7 @@ void multiply_panel(const panel_task& task, std::ptrdiff_t panel, std::ptrdiff_t
             std::int32_t redo[panel_columns];
             const bool again = multiply_block<Products, Output>(operands, task.rule, row_irregular, irregular,
                                                                 before, now, redo);
-            if (again) {
-                for (std::ptrdiff_t j = 0; j < columns; ++j) {
-                    if (redo[j] == 0) continue;
-                    now[j] = bit_cast<float>(task.slow(task.context, row, panel * panel_columns + j, block,
-                                                       bit_cast<std::uint32_t>(before[j])));
-                }
-            }
+            if (again) task.compute_again(row, panel, columns, block, redo, before, now);
             std::memcpy(before, now, sizeof now);
         }
     }
