@@ -18,6 +18,45 @@
 #include <string>
 #include <string_view>
 
+namespace mp {
+
+/// Errors of an array of computed numbers against references.
+///
+/// The distances are taken over the elements whose computed value and reference are both finite; all are zero
+/// when there are none. Relative errors leave out elements whose reference is zero.
+struct error_summary {
+    /// Name of the format of the computed numbers, whose ulp is meant.
+    std::string format;
+    /// Number of elements.
+    std::size_t count = 0;
+    /// Elements that equal their reference exactly (NaN for NaN and infinity for infinity included).
+    std::size_t exact = 0;
+    /// Elements that are what the reference rounds to in nearest-even; the exact ones are among them.
+    std::size_t correctly_rounded = 0;
+    /// Elements that are not finite, or whose reference is not, and that are not what the reference rounds
+    /// to.
+    std::size_t not_finite_mismatches = 0;
+
+    double max_ulp = 0;
+    double mean_ulp = 0;
+    double max_relative = 0;
+    double mean_relative = 0;
+    double max_absolute = 0;
+    double mean_absolute = 0;
+
+    /// The distances in ulps and the relative errors by their size: quantiles, and what mp::report::error_page() draws.
+    error_histogram ulps;
+    error_histogram relative;
+
+    /// The element with the largest distance in ulps, the first of several; with a not-finite mismatch, the
+    /// first of those. Its computed value and its reference, rounded to double.
+    std::size_t worst_index = 0;
+    double worst_computed = 0;
+    double worst_reference = 0;
+};
+
+}  // namespace mp
+
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// The exponent of one ulp of Format at |x|: the weight of the last bit of the numbers in x's binade. Below
@@ -84,87 +123,6 @@ bool agrees_outside_range(Value x, const exact_fraction& reference) {
     const Value expected = number_from_bits<Value>(round_fraction<format_of_t<Value>>(reference, {}));
     return isnan(expected) ? isnan(x) : bits_of(expected) == bits_of(x);
 }
-
-}}  // namespace mp::detail
-
-namespace mp { inline namespace MP_ISA_NAMESPACE {
-
-/// The distance of a computed x from its exact reference, in ulps of x's format at the reference.
-///
-/// An ulp is the gap between the numbers of the format in the binade that holds the reference; among
-/// subnormal numbers and at zero it is the smallest subnormal. A correctly rounded x is at most 0.5 away, or
-/// 1 in a directed mode. The difference is exact, and rounded only in the returned double (about 1e-15
-/// relative).
-///
-/// If x or the reference is not finite the distance is 0 when x is what the reference rounds to in
-/// nearest-even (NaN for NaN, infinity for infinity or for a reference too large for the format), and
-/// infinite otherwise.
-template <number Value, reference_number Reference>
-[[nodiscard]] double ulp_distance(Value x, const Reference& reference) {
-    const detail::exact_fraction exact = detail::to_fraction(reference);
-    const bool reference_is_finite =
-        exact.kind == detail::category::zero || exact.kind == detail::category::finite;
-    if (!isfinite(x) || !reference_is_finite) {
-        return detail::agrees_outside_range(x, exact) ? 0 : std::numeric_limits<double>::infinity();
-    }
-    return detail::distances_between<detail::format_of_t<Value>>(detail::to_fraction(x), exact).ulp;
-}
-
-/// How many steps from one number of the format to the next lead from a to b. Zeros of both signs are the
-/// same place; infinity is one step after the largest finite number. Two NaNs are 0 apart, a NaN and a number
-/// the largest std::uint64_t.
-template <number Value>
-[[nodiscard]] constexpr std::uint64_t ulps_between(Value a, Value b) noexcept {
-    using layout = layout_of<detail::format_of_t<Value>>;
-    if (isnan(a) || isnan(b)) return isnan(a) && isnan(b) ? 0 : ~std::uint64_t{0};
-    const std::uint64_t steps_a = detail::bits_of(a) & layout::magnitude_mask;
-    const std::uint64_t steps_b = detail::bits_of(b) & layout::magnitude_mask;
-    if (signbit(a) != signbit(b)) return steps_a + steps_b;
-    return steps_a > steps_b ? steps_a - steps_b : steps_b - steps_a;
-}
-
-}}  // namespace mp
-
-namespace mp {
-
-/// Errors of an array of computed numbers against references.
-///
-/// The distances are taken over the elements whose computed value and reference are both finite; all are zero
-/// when there are none. Relative errors leave out elements whose reference is zero.
-struct error_summary {
-    /// Name of the format of the computed numbers, whose ulp is meant.
-    std::string format;
-    /// Number of elements.
-    std::size_t count = 0;
-    /// Elements that equal their reference exactly (NaN for NaN and infinity for infinity included).
-    std::size_t exact = 0;
-    /// Elements that are what the reference rounds to in nearest-even; the exact ones are among them.
-    std::size_t correctly_rounded = 0;
-    /// Elements that are not finite, or whose reference is not, and that are not what the reference rounds
-    /// to.
-    std::size_t not_finite_mismatches = 0;
-
-    double max_ulp = 0;
-    double mean_ulp = 0;
-    double max_relative = 0;
-    double mean_relative = 0;
-    double max_absolute = 0;
-    double mean_absolute = 0;
-
-    /// The distances in ulps and the relative errors by their size: quantiles, and what mp::report::error_page() draws.
-    error_histogram ulps;
-    error_histogram relative;
-
-    /// The element with the largest distance in ulps, the first of several; with a not-finite mismatch, the
-    /// first of those. Its computed value and its reference, rounded to double.
-    std::size_t worst_index = 0;
-    double worst_computed = 0;
-    double worst_reference = 0;
-};
-
-}  // namespace mp
-
-namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// Gathers an error_summary element by element.
 template <number Value>
@@ -240,6 +198,40 @@ inline std::string report_line(const char* what, double max, double mean) {
 }}  // namespace mp::detail
 
 namespace mp { inline namespace MP_ISA_NAMESPACE {
+
+/// The distance of a computed x from its exact reference, in ulps of x's format at the reference.
+///
+/// An ulp is the gap between the numbers of the format in the binade that holds the reference; among
+/// subnormal numbers and at zero it is the smallest subnormal. A correctly rounded x is at most 0.5 away, or
+/// 1 in a directed mode. The difference is exact, and rounded only in the returned double (about 1e-15
+/// relative).
+///
+/// If x or the reference is not finite the distance is 0 when x is what the reference rounds to in
+/// nearest-even (NaN for NaN, infinity for infinity or for a reference too large for the format), and
+/// infinite otherwise.
+template <number Value, reference_number Reference>
+[[nodiscard]] double ulp_distance(Value x, const Reference& reference) {
+    const detail::exact_fraction exact = detail::to_fraction(reference);
+    const bool reference_is_finite =
+        exact.kind == detail::category::zero || exact.kind == detail::category::finite;
+    if (!isfinite(x) || !reference_is_finite) {
+        return detail::agrees_outside_range(x, exact) ? 0 : std::numeric_limits<double>::infinity();
+    }
+    return detail::distances_between<detail::format_of_t<Value>>(detail::to_fraction(x), exact).ulp;
+}
+
+/// How many steps from one number of the format to the next lead from a to b. Zeros of both signs are the
+/// same place; infinity is one step after the largest finite number. Two NaNs are 0 apart, a NaN and a number
+/// the largest std::uint64_t.
+template <number Value>
+[[nodiscard]] constexpr std::uint64_t ulps_between(Value a, Value b) noexcept {
+    using layout = layout_of<detail::format_of_t<Value>>;
+    if (isnan(a) || isnan(b)) return isnan(a) && isnan(b) ? 0 : ~std::uint64_t{0};
+    const std::uint64_t steps_a = detail::bits_of(a) & layout::magnitude_mask;
+    const std::uint64_t steps_b = detail::bits_of(b) & layout::magnitude_mask;
+    if (signbit(a) != signbit(b)) return steps_a + steps_b;
+    return steps_a > steps_b ? steps_a - steps_b : steps_b - steps_a;
+}
 
 /// Compares an array of computed numbers with their references, element by element.
 ///

@@ -178,6 +178,38 @@ inline exact_fraction difference(const exact_fraction& x, const exact_fraction& 
     return make_fraction(numerator < 0, abs(numerator), x.denominator * y.denominator, exponent);
 }
 
+/// A finite value to 63 bits or more, with what is left over as sticky: all that rounding to any format
+/// needs.
+inline exact_value to_exact_value(const exact_fraction& x) {
+    const auto bits = [](const big_integer& n) { return static_cast<std::int64_t>(msb(n)) + 1; };
+    // 64 more bits above than below the fraction bar give a quotient of 64 or 65 bits; one less, of 63 or 64.
+    const std::int64_t shift = 63 - (bits(x.numerator) - bits(x.denominator));
+    const big_integer above = shift > 0 ? x.numerator << static_cast<unsigned>(shift) : x.numerator;
+    const big_integer below = shift < 0 ? x.denominator << static_cast<unsigned>(-shift) : x.denominator;
+    big_integer quotient;
+    big_integer remainder;
+    divide_qr(above, below, quotient, remainder);
+    // Far beyond every format, and far from the limits of int.
+    const std::int64_t exponent = std::clamp<std::int64_t>(x.exponent - shift, -100000, 100000);
+    return {x.negative, static_cast<int>(exponent), static_cast<std::uint64_t>(quotient), remainder != 0};
+}
+
+/// The number of a format that an exact value rounds to, as bits.
+template <class Format>
+storage_of<Format> round_fraction(const exact_fraction& x, const projection& p) {
+    switch (x.kind) {
+        case category::zero:
+            return pack_zero<Format>(x.negative, p);
+        case category::nan:
+            return pack_nan<Format>(x.negative, p);
+        case category::infinite:
+            return pack_infinity<Format>(x.negative, p);
+        case category::finite:
+            break;
+    }
+    return round_and_pack<Format>(to_exact_value(x), p);
+}
+
 }}  // namespace mp::detail
 
 namespace mp { inline namespace MP_ISA_NAMESPACE {
@@ -232,46 +264,6 @@ template <boost_number Number, number Value>
         return value.negative ? Number(-magnitude) : magnitude;
     }
 }
-
-}}  // namespace mp
-
-namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
-
-/// A finite value to 63 bits or more, with what is left over as sticky: all that rounding to any format
-/// needs.
-inline exact_value to_exact_value(const exact_fraction& x) {
-    const auto bits = [](const big_integer& n) { return static_cast<std::int64_t>(msb(n)) + 1; };
-    // 64 more bits above than below the fraction bar give a quotient of 64 or 65 bits; one less, of 63 or 64.
-    const std::int64_t shift = 63 - (bits(x.numerator) - bits(x.denominator));
-    const big_integer above = shift > 0 ? x.numerator << static_cast<unsigned>(shift) : x.numerator;
-    const big_integer below = shift < 0 ? x.denominator << static_cast<unsigned>(-shift) : x.denominator;
-    big_integer quotient;
-    big_integer remainder;
-    divide_qr(above, below, quotient, remainder);
-    // Far beyond every format, and far from the limits of int.
-    const std::int64_t exponent = std::clamp<std::int64_t>(x.exponent - shift, -100000, 100000);
-    return {x.negative, static_cast<int>(exponent), static_cast<std::uint64_t>(quotient), remainder != 0};
-}
-
-/// The number of a format that an exact value rounds to, as bits.
-template <class Format>
-storage_of<Format> round_fraction(const exact_fraction& x, const projection& p) {
-    switch (x.kind) {
-        case category::zero:
-            return pack_zero<Format>(x.negative, p);
-        case category::nan:
-            return pack_nan<Format>(x.negative, p);
-        case category::infinite:
-            return pack_infinity<Format>(x.negative, p);
-        case category::finite:
-            break;
-    }
-    return round_and_pack<Format>(to_exact_value(x), p);
-}
-
-}}  // namespace mp::detail
-
-namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// Rounds x to the format of `To` once, as the projection says, with gradual underflow.
 ///

@@ -16,6 +16,73 @@
 #include <string>
 #include <vector>
 
+namespace mp {
+
+/// A matrix that somebody else owns, described by a pointer, a shape and strides in elements: element (r, c)
+/// is data[r * row_stride + c * column_stride].
+template <class Value>
+struct strided_matrix {
+    const Value* data = nullptr;
+    std::ptrdiff_t rows = 0;
+    std::ptrdiff_t columns = 0;
+    std::ptrdiff_t row_stride = 0;
+    std::ptrdiff_t column_stride = 1;
+
+    [[nodiscard]] constexpr const Value& operator()(std::ptrdiff_t r, std::ptrdiff_t c) const {
+        return data[r * row_stride + c * column_stride];
+    }
+};
+
+/// The product that is checked, and its accumulation.
+struct gemm_check {
+    /// The computed matrix is alpha * a * b + beta * initial. Both factors are taken as exact.
+    double alpha = 1;
+    double beta = 0;
+    /// Largest relative error of one operation of the accumulator: 2^-24 for IEEE float (rounding to
+    /// nearest), 2^-23 for one that truncates, 2^-53 for double.
+    double unit_roundoff = 0x1p-24;
+    /// Largest absolute error of one product that underflows in the accumulator: half of float's smallest
+    /// subnormal, or 2^-126 where subnormals are flushed.
+    double underflow = 0x1p-150;
+};
+
+/// The errors of a matrix product.
+struct gemm_error_summary {
+    /// The errors of the elements against the exact product; the index counts row by row.
+    error_summary elements;
+    std::ptrdiff_t rows = 0;
+    std::ptrdiff_t columns = 0;
+    /// The inner dimension: terms of each sum.
+    std::ptrdiff_t k = 0;
+    /// Elements further from the exact result than any order of summation in the stated accumulator, followed
+    /// by one rounding to the output format, can explain. Not-finite mismatches count.
+    std::size_t beyond_bound = 0;
+    /// Largest ratio of error to bound; at most 1 when no element is beyond its bound, infinite for a
+    /// not-finite mismatch. A bound of zero (a sum of zeros) met exactly counts as zero.
+    double max_bound_ratio = 0;
+    /// The element with that ratio.
+    std::ptrdiff_t worst_row = 0;
+    std::ptrdiff_t worst_column = 0;
+
+    /// Whether every element is as near to the exact result as the arithmetic promises.
+    [[nodiscard]] bool within_bound() const { return beyond_bound == 0; }
+};
+
+}  // namespace mp
+
+namespace mp { inline namespace MP_ISA_NAMESPACE {
+
+/// Anything with rows, columns and elements m(r, c) that are numbers: strided_matrix, mp::matrix_view, a
+/// class of your own.
+template <class Matrix>
+concept readable_matrix = requires(const Matrix& m, std::ptrdiff_t i) {
+    { m.rows } -> std::convertible_to<std::ptrdiff_t>;
+    { m.columns } -> std::convertible_to<std::ptrdiff_t>;
+    requires number<std::remove_cvref_t<decltype(m(i, i))>>;
+};
+
+}}  // namespace mp
+
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// A sum of products of numbers of two formats, exact for up to 2^60 terms: a fixed-point number wide enough
@@ -97,122 +164,6 @@ private:
     bool plus_infinity_ = false;
     bool minus_infinity_ = false;
 };
-
-}}  // namespace mp::detail
-
-namespace mp { inline namespace MP_ISA_NAMESPACE {
-
-/// The exact sum of a[i] * b[i] as a Boost rational: no rounding anywhere, whatever cancels.
-///
-/// a and b are random-access ranges of numbers of the library, float or double, not necessarily of one type.
-/// Costs about 10 ns a term. Throws argument_error when the lengths differ, and when a NaN or an infinity
-/// among the terms leaves no finite sum.
-template <std::ranges::random_access_range A, std::ranges::random_access_range B>
-    requires number<std::ranges::range_value_t<A>> && number<std::ranges::range_value_t<B>>
-[[nodiscard]] boost::multiprecision::cpp_rational exact_dot(const A& a, const B& b) {
-    namespace bmp = boost::multiprecision;
-    const auto length = std::ranges::distance(a);
-    if (length != std::ranges::distance(b)) {
-        detail::throw_argument("mp::exact_dot", "b.size()", std::ranges::distance(b),
-                               "must equal a.size(), which is " + std::to_string(length));
-    }
-    detail::exact_sum_of_products<detail::format_of_t<std::ranges::range_value_t<A>>,
-                                  detail::format_of_t<std::ranges::range_value_t<B>>>
-        sum;
-    const auto first_a = std::ranges::begin(a);
-    const auto first_b = std::ranges::begin(b);
-    for (std::ranges::range_difference_t<A> i = 0; i < length; ++i) {
-        sum.add(detail::bits_of(first_a[i]), detail::bits_of(first_b[i]));
-    }
-    const detail::exact_fraction value = sum.value();
-    if (value.kind == detail::category::zero) return 0;
-    if (value.kind != detail::category::finite) {
-        detail::throw_argument("mp::exact_dot", "the sum",
-                               value.kind == detail::category::nan ? "NaN" : "infinite", "must be finite");
-    }
-    const bmp::cpp_int scale(
-        detail::integer_power_of_two(static_cast<std::uint64_t>(std::abs(value.exponent))));
-    // Numerator and denominator at once: Boost 1.81 returns 1 for the rational 1 divided by an integer.
-    const bmp::cpp_int numerator(value.numerator);
-    const bmp::cpp_rational result = value.exponent < 0 ? bmp::cpp_rational(numerator, scale)
-                                                        : bmp::cpp_rational(bmp::cpp_int(numerator * scale));
-    return value.negative ? bmp::cpp_rational(-result) : result;
-}
-
-}}  // namespace mp
-
-namespace mp {
-
-/// A matrix that somebody else owns, described by a pointer, a shape and strides in elements: element (r, c)
-/// is data[r * row_stride + c * column_stride].
-template <class Value>
-struct strided_matrix {
-    const Value* data = nullptr;
-    std::ptrdiff_t rows = 0;
-    std::ptrdiff_t columns = 0;
-    std::ptrdiff_t row_stride = 0;
-    std::ptrdiff_t column_stride = 1;
-
-    [[nodiscard]] constexpr const Value& operator()(std::ptrdiff_t r, std::ptrdiff_t c) const {
-        return data[r * row_stride + c * column_stride];
-    }
-};
-
-}  // namespace mp
-
-namespace mp { inline namespace MP_ISA_NAMESPACE {
-
-/// Anything with rows, columns and elements m(r, c) that are numbers: strided_matrix, mp::matrix_view, a
-/// class of your own.
-template <class Matrix>
-concept readable_matrix = requires(const Matrix& m, std::ptrdiff_t i) {
-    { m.rows } -> std::convertible_to<std::ptrdiff_t>;
-    { m.columns } -> std::convertible_to<std::ptrdiff_t>;
-    requires number<std::remove_cvref_t<decltype(m(i, i))>>;
-};
-
-}}  // namespace mp
-
-namespace mp {
-
-/// The product that is checked, and its accumulation.
-struct gemm_check {
-    /// The computed matrix is alpha * a * b + beta * initial. Both factors are taken as exact.
-    double alpha = 1;
-    double beta = 0;
-    /// Largest relative error of one operation of the accumulator: 2^-24 for IEEE float (rounding to
-    /// nearest), 2^-23 for one that truncates, 2^-53 for double.
-    double unit_roundoff = 0x1p-24;
-    /// Largest absolute error of one product that underflows in the accumulator: half of float's smallest
-    /// subnormal, or 2^-126 where subnormals are flushed.
-    double underflow = 0x1p-150;
-};
-
-/// The errors of a matrix product.
-struct gemm_error_summary {
-    /// The errors of the elements against the exact product; the index counts row by row.
-    error_summary elements;
-    std::ptrdiff_t rows = 0;
-    std::ptrdiff_t columns = 0;
-    /// The inner dimension: terms of each sum.
-    std::ptrdiff_t k = 0;
-    /// Elements further from the exact result than any order of summation in the stated accumulator, followed
-    /// by one rounding to the output format, can explain. Not-finite mismatches count.
-    std::size_t beyond_bound = 0;
-    /// Largest ratio of error to bound; at most 1 when no element is beyond its bound, infinite for a
-    /// not-finite mismatch. A bound of zero (a sum of zeros) met exactly counts as zero.
-    double max_bound_ratio = 0;
-    /// The element with that ratio.
-    std::ptrdiff_t worst_row = 0;
-    std::ptrdiff_t worst_column = 0;
-
-    /// Whether every element is as near to the exact result as the arithmetic promises.
-    [[nodiscard]] bool within_bound() const { return beyond_bound == 0; }
-};
-
-}  // namespace mp
-
-namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 /// The bound of Higham, "Accuracy and Stability of Numerical Algorithms", 2nd edition, lemma 3.1:
 /// gamma_n = n u / (1 - n u); infinite where n u reaches 1 and nothing is promised.
@@ -362,6 +313,43 @@ gemm_error_summary check_gemm(const A& a, const B& b, const C& computed, const g
 }}  // namespace mp::detail
 
 namespace mp { inline namespace MP_ISA_NAMESPACE {
+
+/// The exact sum of a[i] * b[i] as a Boost rational: no rounding anywhere, whatever cancels.
+///
+/// a and b are random-access ranges of numbers of the library, float or double, not necessarily of one type.
+/// Costs about 10 ns a term. Throws argument_error when the lengths differ, and when a NaN or an infinity
+/// among the terms leaves no finite sum.
+template <std::ranges::random_access_range A, std::ranges::random_access_range B>
+    requires number<std::ranges::range_value_t<A>> && number<std::ranges::range_value_t<B>>
+[[nodiscard]] boost::multiprecision::cpp_rational exact_dot(const A& a, const B& b) {
+    namespace bmp = boost::multiprecision;
+    const auto length = std::ranges::distance(a);
+    if (length != std::ranges::distance(b)) {
+        detail::throw_argument("mp::exact_dot", "b.size()", std::ranges::distance(b),
+                               "must equal a.size(), which is " + std::to_string(length));
+    }
+    detail::exact_sum_of_products<detail::format_of_t<std::ranges::range_value_t<A>>,
+                                  detail::format_of_t<std::ranges::range_value_t<B>>>
+        sum;
+    const auto first_a = std::ranges::begin(a);
+    const auto first_b = std::ranges::begin(b);
+    for (std::ranges::range_difference_t<A> i = 0; i < length; ++i) {
+        sum.add(detail::bits_of(first_a[i]), detail::bits_of(first_b[i]));
+    }
+    const detail::exact_fraction value = sum.value();
+    if (value.kind == detail::category::zero) return 0;
+    if (value.kind != detail::category::finite) {
+        detail::throw_argument("mp::exact_dot", "the sum",
+                               value.kind == detail::category::nan ? "NaN" : "infinite", "must be finite");
+    }
+    const bmp::cpp_int scale(
+        detail::integer_power_of_two(static_cast<std::uint64_t>(std::abs(value.exponent))));
+    // Numerator and denominator at once: Boost 1.81 returns 1 for the rational 1 divided by an integer.
+    const bmp::cpp_int numerator(value.numerator);
+    const bmp::cpp_rational result = value.exponent < 0 ? bmp::cpp_rational(numerator, scale)
+                                                        : bmp::cpp_rational(bmp::cpp_int(numerator * scale));
+    return value.negative ? bmp::cpp_rational(-result) : result;
+}
 
 /// Compares a computed matrix product with the exact one: computed = alpha * a * b, element by element.
 ///

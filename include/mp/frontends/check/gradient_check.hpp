@@ -28,36 +28,6 @@
 #include <utility>
 #include <vector>
 
-namespace mp { inline namespace MP_ISA_NAMESPACE {
-
-/// One array of parameters, or inputs, with the gradient that is to be checked.
-struct checked_gradient {
-    std::string name = {};          ///< what the report calls it by
-    std::span<double> values = {};  ///< what the loss depends on; changed while it is called, and put back
-    std::vector<double> gradient = {};  ///< of each value
-
-    checked_gradient() = default;
-    /// The gradient is any range of numbers, of a half or bfloat16 run as well, of which every value is exact
-    /// in double. It is copied, so the loss may run backward passes that write over it.
-    template <std::ranges::input_range Gradient>
-        requires number<std::ranges::range_value_t<Gradient>>
-    checked_gradient(std::string of, std::span<double> where, const Gradient& computed)
-        : name(std::move(of)), values(where) {
-        for (const auto x : computed) gradient.push_back(detail::as<double>(x));
-    }
-    /// The same from mp::parameter<double, Gradient>, of which mp::parameter_store<double>::parameters() has
-    /// a vector.
-    template <class Parameter>
-        requires requires(const Parameter& it) {
-            { it.weights } -> std::convertible_to<std::span<double>>;
-            { it.name } -> std::convertible_to<std::string>;
-            it.gradient;
-        }
-    checked_gradient(const Parameter& of) : checked_gradient(of.name, of.weights, of.gradient) {}
-};
-
-}}  // namespace mp
-
 namespace mp {
 
 /// Of check_gradients().
@@ -90,6 +60,32 @@ struct gradient_comparison {
 }  // namespace mp
 
 namespace mp { inline namespace MP_ISA_NAMESPACE {
+
+/// One array of parameters, or inputs, with the gradient that is to be checked.
+struct checked_gradient {
+    std::string name = {};          ///< what the report calls it by
+    std::span<double> values = {};  ///< what the loss depends on; changed while it is called, and put back
+    std::vector<double> gradient = {};  ///< of each value
+
+    checked_gradient() = default;
+    /// The gradient is any range of numbers, of a half or bfloat16 run as well, of which every value is exact
+    /// in double. It is copied, so the loss may run backward passes that write over it.
+    template <std::ranges::input_range Gradient>
+        requires number<std::ranges::range_value_t<Gradient>>
+    checked_gradient(std::string of, std::span<double> where, const Gradient& computed)
+        : name(std::move(of)), values(where) {
+        for (const auto x : computed) gradient.push_back(detail::as<double>(x));
+    }
+    /// The same from mp::parameter<double, Gradient>, of which mp::parameter_store<double>::parameters() has
+    /// a vector.
+    template <class Parameter>
+        requires requires(const Parameter& it) {
+            { it.weights } -> std::convertible_to<std::span<double>>;
+            { it.name } -> std::convertible_to<std::string>;
+            it.gradient;
+        }
+    checked_gradient(const Parameter& of) : checked_gradient(of.name, of.weights, of.gradient) {}
+};
 
 /// Result of check_gradients(), array by array; there is at least one.
 struct gradient_check_report {

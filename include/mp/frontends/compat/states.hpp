@@ -73,6 +73,24 @@ inline saved_loss_scaler<apex_policy> apex_scaler(foreign_fields fields, const a
     return validated(fields, saved);
 }
 
+/// The keys that both optimizers of DeepSpeed's have.
+template <class Policy>
+void read_deepspeed_window(foreign_fields& fields, saved_loss_scaler<Policy>& saved) {
+    for (const std::string_view name : {"dynamic", "dynamic_loss_scale"}) {
+        if (fields.has(name) && !fields.boolean(name)) {
+            fields.fail(std::string(name) + " is false: this is a static scaler, see mp::static_policy");
+        }
+    }
+    const double factor = fields.number("scale_factor");
+    if (!(factor >= 2.0 && factor <= 2.0)) {
+        fields.fail("scale_factor is " + error_text(factor) + "; it must be 2, as DeepSpeed always has it");
+    }
+    saved.policy.loss_scale_window = fields.integer("scale_window", 1, most_iterations);
+    saved.state.scale = fields.number("cur_scale");
+    saved.state.growth.iteration = fields.integer("cur_iter", 0, most_iterations);
+    saved.state.growth.last_overflow = fields.integer("last_overflow_iter", -1, most_iterations);
+}
+
 }}  // namespace mp::detail
 
 namespace mp { inline namespace MP_ISA_NAMESPACE {
@@ -104,32 +122,6 @@ namespace mp { inline namespace MP_ISA_NAMESPACE {
     reader.require_end();
     return scalers;
 }
-
-}}  // namespace mp
-
-namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
-
-/// The keys that both optimizers of DeepSpeed's have.
-template <class Policy>
-void read_deepspeed_window(foreign_fields& fields, saved_loss_scaler<Policy>& saved) {
-    for (const std::string_view name : {"dynamic", "dynamic_loss_scale"}) {
-        if (fields.has(name) && !fields.boolean(name)) {
-            fields.fail(std::string(name) + " is false: this is a static scaler, see mp::static_policy");
-        }
-    }
-    const double factor = fields.number("scale_factor");
-    if (!(factor >= 2.0 && factor <= 2.0)) {
-        fields.fail("scale_factor is " + error_text(factor) + "; it must be 2, as DeepSpeed always has it");
-    }
-    saved.policy.loss_scale_window = fields.integer("scale_window", 1, most_iterations);
-    saved.state.scale = fields.number("cur_scale");
-    saved.state.growth.iteration = fields.integer("cur_iter", 0, most_iterations);
-    saved.state.growth.last_overflow = fields.integer("last_overflow_iter", -1, most_iterations);
-}
-
-}}  // namespace mp::detail
-
-namespace mp { inline namespace MP_ISA_NAMESPACE {
 
 /// The loss scaler object that DeepSpeed's ZeRO optimizers save, as vars(scaler) shows it: cur_scale,
 /// cur_iter, last_overflow_iter, scale_factor, scale_window, min_scale, delayed_shift (the hysteresis),

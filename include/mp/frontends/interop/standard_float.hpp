@@ -24,23 +24,15 @@ struct counterpart_of_standard;
 
 #if MP_HAS_COMPILER_BINARY16
 template <>
-struct standard_counterpart<half> {
-    using type = compiler_binary16;
-};
+struct standard_counterpart<half> : std::type_identity<compiler_binary16> {};
 template <>
-struct counterpart_of_standard<compiler_binary16> {
-    using type = half;
-};
+struct counterpart_of_standard<compiler_binary16> : std::type_identity<half> {};
 #endif
 #if MP_HAS_COMPILER_BFLOAT16
 template <>
-struct standard_counterpart<bfloat16> {
-    using type = compiler_bfloat16;
-};
+struct standard_counterpart<bfloat16> : std::type_identity<compiler_bfloat16> {};
 template <>
-struct counterpart_of_standard<compiler_bfloat16> {
-    using type = bfloat16;
-};
+struct counterpart_of_standard<compiler_bfloat16> : std::type_identity<bfloat16> {};
 #endif
 
 template <class T>

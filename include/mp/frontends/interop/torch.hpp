@@ -26,33 +26,29 @@
 
 namespace mp::detail {
 
-/// PyTorch's name of a type of elements: that of the class in c10, and of the enumerator of ScalarType.
+// The types of elements, each with PyTorch's name: that of the class in c10, and of the enumerator of ScalarType.
+#define MP_TORCH_TYPES(TYPE)               \
+    TYPE(float, Float)                     \
+    TYPE(double, Double)                   \
+    TYPE(std::int32_t, Int)                \
+    TYPE(std::int64_t, Long)               \
+    TYPE(half, Half)                       \
+    TYPE(bfloat16, BFloat16)               \
+    TYPE(float8_e4m3fn, Float8_e4m3fn)     \
+    TYPE(float8_e5m2, Float8_e5m2)         \
+    TYPE(float8_e4m3fnuz, Float8_e4m3fnuz) \
+    TYPE(float8_e5m2fnuz, Float8_e5m2fnuz) \
+    TYPE(float8_e8m0fnu, Float8_e8m0fnu)   \
+    TYPE(float4_e2m1fn, Float4_e2m1fn_x2)
+
+/// PyTorch's name of a type of elements; empty for others.
 template <class T>
 inline constexpr std::string_view torch_name{};
-template <>
-inline constexpr std::string_view torch_name<float> = "Float";
-template <>
-inline constexpr std::string_view torch_name<double> = "Double";
-template <>
-inline constexpr std::string_view torch_name<std::int32_t> = "Int";
-template <>
-inline constexpr std::string_view torch_name<std::int64_t> = "Long";
-template <>
-inline constexpr std::string_view torch_name<half> = "Half";
-template <>
-inline constexpr std::string_view torch_name<bfloat16> = "BFloat16";
-template <>
-inline constexpr std::string_view torch_name<float8_e4m3fn> = "Float8_e4m3fn";
-template <>
-inline constexpr std::string_view torch_name<float8_e5m2> = "Float8_e5m2";
-template <>
-inline constexpr std::string_view torch_name<float8_e4m3fnuz> = "Float8_e4m3fnuz";
-template <>
-inline constexpr std::string_view torch_name<float8_e5m2fnuz> = "Float8_e5m2fnuz";
-template <>
-inline constexpr std::string_view torch_name<float8_e8m0fnu> = "Float8_e8m0fnu";
-template <>
-inline constexpr std::string_view torch_name<float4_e2m1fn> = "Float4_e2m1fn_x2";
+#define MP_TORCH_TYPE(type, name) \
+    template <>                   \
+    inline constexpr std::string_view torch_name<type> = #name;
+MP_TORCH_TYPES(MP_TORCH_TYPE)
+#undef MP_TORCH_TYPE
 
 /// Text of the compiler's own that ends in the name of T, as "[with T = c10::Half; ...]", "[T = c10::Half]" or
 /// "[with T=c10::Half]".
@@ -130,31 +126,13 @@ namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 /// The enumerator of PyTorch's ScalarType for elements T, as an integer; -1 where this PyTorch has none.
 template <class T, class ScalarType>
 constexpr int torch_scalar_type() noexcept {
-    [[maybe_unused]] const auto value = [](ScalarType type) { return static_cast<int>(type); };
-    if constexpr (std::is_same_v<T, float>) return value(ScalarType::Float);
-    if constexpr (std::is_same_v<T, double>) return value(ScalarType::Double);
-    if constexpr (std::is_same_v<T, std::int32_t>) return value(ScalarType::Int);
-    if constexpr (std::is_same_v<T, std::int64_t>) return value(ScalarType::Long);
-    if constexpr (std::is_same_v<T, half>) return value(ScalarType::Half);
-    if constexpr (std::is_same_v<T, bfloat16>) return value(ScalarType::BFloat16);
-    if constexpr (std::is_same_v<T, float8_e4m3fn>) {
-        if constexpr (requires { ScalarType::Float8_e4m3fn; }) return value(ScalarType::Float8_e4m3fn);
+#define MP_TORCH_TYPE(type, name)                                                                \
+    if constexpr (std::is_same_v<T, type>) {                                                     \
+        if constexpr (requires { ScalarType::name; }) return static_cast<int>(ScalarType::name); \
     }
-    if constexpr (std::is_same_v<T, float8_e5m2>) {
-        if constexpr (requires { ScalarType::Float8_e5m2; }) return value(ScalarType::Float8_e5m2);
-    }
-    if constexpr (std::is_same_v<T, float8_e4m3fnuz>) {
-        if constexpr (requires { ScalarType::Float8_e4m3fnuz; }) return value(ScalarType::Float8_e4m3fnuz);
-    }
-    if constexpr (std::is_same_v<T, float8_e5m2fnuz>) {
-        if constexpr (requires { ScalarType::Float8_e5m2fnuz; }) return value(ScalarType::Float8_e5m2fnuz);
-    }
-    if constexpr (std::is_same_v<T, float8_e8m0fnu>) {
-        if constexpr (requires { ScalarType::Float8_e8m0fnu; }) return value(ScalarType::Float8_e8m0fnu);
-    }
-    if constexpr (std::is_same_v<T, float4_e2m1fn>) {
-        if constexpr (requires { ScalarType::Float4_e2m1fn_x2; }) return value(ScalarType::Float4_e2m1fn_x2);
-    }
+    MP_TORCH_TYPES(MP_TORCH_TYPE)
+#undef MP_TORCH_TYPE
+#undef MP_TORCH_TYPES
     return -1;
 }
 

@@ -9,6 +9,7 @@
 #include <mp/frontends/report/html.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -89,11 +90,9 @@ inline std::string error_page(std::string_view title, std::span<const named_erro
         row.push_back(detail::short_text(errors.largest()));
         rows.push_back(std::move(row));
     }
-    page +=
-        "<div class=\"scroll\"><table>\n<thead><tr><th></th><th>values</th><th>exact</th><th>not "
-        "finite</th><th>50%</th>"
-        "<th>90%</th><th>99%</th><th>99.9%</th><th>max</th></tr></thead>\n<tbody>\n" +
-        html_rows(rows) + "</tbody>\n</table></div>\n";
+    constexpr std::array<std::string_view, 9> headings{"",    "values", "exact", "not finite", "50%",
+                                                       "90%", "99%",    "99.9%", "max"};
+    page += html_table(headings, rows);
     for (const named_errors& it : histograms) {
         page += "<h2>" + html_escaped(it.name) + "</h2>\n" + error_chart(it.name, it.errors);
     }

@@ -5,7 +5,6 @@
 
 #include <mp/error.hpp>
 #include <mp/frontends/compat/tensorflow/graph_node.hpp>
-#include <mp/frontends/compat/tensorflow/graph_plan.hpp>
 #include <mp/nn/autocast/element_format.hpp>
 
 #include <cstddef>

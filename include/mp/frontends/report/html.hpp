@@ -75,6 +75,14 @@ inline std::string html_rows(const std::vector<std::vector<std::string>>& rows) 
     return html;
 }
 
+/// A table with its headings; powers of two in cells are set as such.
+template <class Headings>
+std::string html_table(const Headings& headings, const std::vector<std::vector<std::string>>& rows) {
+    std::string html = "<div class=\"scroll\"><table>\n<thead><tr>";
+    for (const std::string_view heading : headings) html.append("<th>").append(heading).append("</th>");
+    return html + "</tr></thead>\n<tbody>\n" + html_rows(rows) + "</tbody>\n</table></div>\n";
+}
+
 /// The beginning of a page that needs nothing from anywhere else, with its title as a heading; `style`
 /// follows the common style sheet.
 inline std::string html_page_begin(std::string_view title, std::string_view style) {

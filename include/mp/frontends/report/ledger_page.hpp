@@ -337,13 +337,6 @@ inline std::string ledger_legend() {
     return html + "</div>\n";
 }
 
-inline std::string html_table(const std::vector<std::string_view>& headings,
-                              const std::vector<std::vector<std::string>>& rows) {
-    std::string html = "<div class=\"scroll\"><table>\n<thead><tr>";
-    for (const std::string_view heading : headings) html += "<th>" + std::string(heading) + "</th>";
-    return html + "</tr></thead>\n<tbody>\n" + report::html_rows(rows) + "</tbody>\n</table></div>\n";
-}
-
 inline std::string casts_html(const autocast::ledger_contents& contents) {
     std::vector<std::vector<std::string>> rows;
     for (const autocast::cast_record& it : contents.casts) {
@@ -353,9 +346,10 @@ inline std::string casts_html(const autocast::ledger_contents& contents) {
                         error_text(it.losses.subnormal), error_text(it.losses.inexact),
                         magnitudes_text(it.losses.smallest, it.losses.largest)});
     }
-    return html_table({"op", "argument", "cast", "casts", "reused", "numbers", "zeros", "overflowed",
-                       "to zero", "subnormal", "inexact", "magnitudes"},
-                      rows);
+    return report::html_table(
+        std::array<std::string_view, 12>{"op", "argument", "cast", "casts", "reused", "numbers", "zeros",
+                                         "overflowed", "to zero", "subnormal", "inexact", "magnitudes"},
+        rows);
 }
 
 inline std::string ops_html(const autocast::ledger_contents& contents) {
@@ -364,7 +358,9 @@ inline std::string ops_html(const autocast::ledger_contents& contents) {
         rows.push_back({it.op, error_text(it.calls), std::string(name_of(it.category)), it.compute_type,
                         std::string(name_of(it.active)), it.rule});
     }
-    return html_table({"op", "calls", "category", "computes in", "region", "decided by"}, rows);
+    return report::html_table(
+        std::array<std::string_view, 6>{"op", "calls", "category", "computes in", "region", "decided by"},
+        rows);
 }
 
 inline constexpr std::string_view ledger_style =

@@ -13,7 +13,6 @@
 
 #include <mp/base/number_text.hpp>
 #include <mp/error.hpp>
-#include <mp/frontends/report/scale_text.hpp>
 #include <mp/frontends/report/text_table.hpp>
 #include <mp/nn/scaling/event_log.hpp>
 #include <mp/nn/scaling/policy.hpp>
@@ -117,6 +116,30 @@ struct no_listener {
     void operator()(const scale_event&) const noexcept {}
 };
 
+inline constexpr std::array<std::string_view, 12> replay_headings{
+    "policy",      "skips",    "in a row", "growths",        "back-offs",         "first scale",
+    "final scale", "smallest", "largest",  "mean underflow", "largest underflow", ""};
+
+/// The cells of a result, below the headings; the last one is a failure.
+inline std::vector<std::string> replay_cells(const replay_result& it) {
+    const auto scale = [](float value) { return scale_text(static_cast<double>(value)); };
+    const auto share = [&](double value) {
+        return it.underflow_known ? percent_text(value) : std::string("-");
+    };
+    return {it.name,
+            error_text(it.totals.skips),
+            error_text(it.longest_skip_run),
+            error_text(it.totals.growths),
+            error_text(it.totals.backoffs),
+            scale(it.first_scale),
+            scale(it.final_scale),
+            scale(it.smallest_scale),
+            scale(it.largest_scale),
+            share(it.mean_underflow),
+            share(it.largest_underflow),
+            it.failed_at ? "failed at step " + error_text(*it.failed_at) : ""};
+}
+
 }}  // namespace mp::detail
 
 namespace mp { inline namespace MP_ISA_NAMESPACE {
@@ -191,45 +214,11 @@ template <scale_policy Policy, class Listener = const detail::no_listener>
     return result;
 }
 
-}}  // namespace mp
-
-namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
-
-inline constexpr std::array<std::string_view, 11> replay_headings{
-    "policy",      "skips",    "in a row", "growths",        "back-offs",        "first scale",
-    "final scale", "smallest", "largest",  "mean underflow", "largest underflow"};
-
-/// The cells of a result, below the headings; a failure is one last cell.
-inline std::vector<std::string> replay_cells(const replay_result& it) {
-    const auto scale = [](float value) { return scale_text(static_cast<double>(value)); };
-    const auto share = [&](double value) {
-        return it.underflow_known ? percent_text(value) : std::string("-");
-    };
-    std::vector<std::string> cells{it.name,
-                                   error_text(it.totals.skips),
-                                   error_text(it.longest_skip_run),
-                                   error_text(it.totals.growths),
-                                   error_text(it.totals.backoffs),
-                                   scale(it.first_scale),
-                                   scale(it.final_scale),
-                                   scale(it.smallest_scale),
-                                   scale(it.largest_scale),
-                                   share(it.mean_underflow),
-                                   share(it.largest_underflow)};
-    cells.push_back(it.failed_at ? "failed at step " + error_text(*it.failed_at) : "");
-    return cells;
-}
-
-}}  // namespace mp::detail
-
-namespace mp { inline namespace MP_ISA_NAMESPACE {
-
 /// The results side by side, in fixed-width characters with an end of line behind each line. Underflow is "-"
 /// where the trace has no exponents.
 [[nodiscard]] inline std::string replay_table(std::span<const replay_result> results) {
     std::vector<std::vector<std::string>> lines(1);
     for (const std::string_view heading : detail::replay_headings) lines[0].emplace_back(heading);
-    lines[0].emplace_back();
     for (const replay_result& it : results) lines.push_back(detail::replay_cells(it));
     const std::size_t last = lines[0].size() - 1;
     return detail::aligned_text(lines, [=](std::size_t column) { return column == 0 || column == last; });

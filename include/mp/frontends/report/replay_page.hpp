@@ -7,7 +7,7 @@
 #include <mp/frontends/report/chart.hpp>
 #include <mp/frontends/report/html.hpp>
 #include <mp/frontends/report/replay.hpp>
-#include <mp/frontends/report/scale_text.hpp>
+#include <mp/frontends/report/text_table.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -129,15 +129,6 @@ inline std::string replay_small_chart(const replay_result& it, const replay_axes
            "</figcaption>\n</figure>\n";
 }
 
-inline std::string replay_html_table(std::span<const replay_result> results) {
-    std::string html = "<div class=\"scroll\"><table>\n<thead><tr>";
-    for (const std::string_view heading : replay_headings) html += "<th>" + std::string(heading) + "</th>";
-    html += "<th></th></tr></thead>\n<tbody>\n";
-    std::vector<std::vector<std::string>> rows;
-    for (const replay_result& it : results) rows.push_back(replay_cells(it));
-    return html + report::html_rows(rows) + "</tbody>\n</table></div>\n";
-}
-
 inline constexpr std::string_view replay_style =
     R"(:root { --c0: #3f4a55; --c1: #c2410c; --c2: #1f6fb4; --c3: #00795a;
   --c4: #a8690a; --c5: #8a3fb5; --c6: #2b95c9; --bad: #c2410c; }
@@ -171,7 +162,9 @@ namespace mp { inline namespace MP_ISA_NAMESPACE {
     if (results.empty()) return html + "<p>There are no results.</p>\n" + report::html_page_end();
     const detail::replay_axes axes = detail::axes_of(results);
     html += detail::replay_legend(results) + detail::replay_chart(results, axes);
-    html += "<h2>In numbers</h2>\n" + detail::replay_html_table(results);
+    std::vector<std::vector<std::string>> rows;
+    for (const replay_result& it : results) rows.push_back(detail::replay_cells(it));
+    html += "<h2>In numbers</h2>\n" + report::html_table(detail::replay_headings, rows);
     html +=
         "<p class=\"note\">Underflow is the share of gradient values other than zero that became zero, over "
         "the "

@@ -6,7 +6,7 @@
 #include <mp/base/number_text.hpp>
 #include <mp/frontends/report/chart.hpp>
 #include <mp/frontends/report/html.hpp>
-#include <mp/frontends/report/scale_text.hpp>
+#include <mp/frontends/report/text_table.hpp>
 #include <mp/nn/scaling/event_log.hpp>
 #include <mp/nn/scaling/scale_event.hpp>
 

@@ -31,30 +31,6 @@ enum class apex_level : unsigned char {
     o3   ///< everything in float16
 };
 
-}  // namespace mp::autocast
-
-namespace mp::autocast { inline namespace MP_ISA_NAMESPACE {
-
-/// "O0" to "O3"; "unknown" for a value that is no enumerator.
-constexpr std::string_view name_of(apex_level level) noexcept {
-    constexpr std::string_view names[] = {"O0", "O1", "O2", "O3"};
-    return level <= apex_level::o3 ? names[static_cast<int>(level)] : "unknown";
-}
-
-/// The level of this name, "O0" to "O3". Throws argument_error for any other text.
-inline apex_level apex_level_from_name(std::string_view name) {
-    using enum apex_level;
-    for (const apex_level level : {o0, o1, o2, o3}) {
-        if (name == name_of(level)) return level;
-    }
-    detail::throw_argument("mp::autocast::apex_level_from_name", "name", name,
-                           "must be O0, O1, O2 or O3 (the letter O)");
-}
-
-}}  // namespace mp::autocast
-
-namespace mp::autocast {
-
 /// A fixed loss scale, or the word "dynamic".
 struct apex_loss_scale {
     bool dynamic = true;
@@ -90,6 +66,26 @@ struct apex_overrides {
 };
 
 }  // namespace mp::autocast
+
+namespace mp::autocast { inline namespace MP_ISA_NAMESPACE {
+
+/// "O0" to "O3"; "unknown" for a value that is no enumerator.
+constexpr std::string_view name_of(apex_level level) noexcept {
+    constexpr std::string_view names[] = {"O0", "O1", "O2", "O3"};
+    return level <= apex_level::o3 ? names[static_cast<int>(level)] : "unknown";
+}
+
+/// The level of this name, "O0" to "O3". Throws argument_error for any other text.
+inline apex_level apex_level_from_name(std::string_view name) {
+    using enum apex_level;
+    for (const apex_level level : {o0, o1, o2, o3}) {
+        if (name == name_of(level)) return level;
+    }
+    detail::throw_argument("mp::autocast::apex_level_from_name", "name", name,
+                           "must be O0, O1, O2 or O3 (the letter O)");
+}
+
+}}  // namespace mp::autocast
 
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 

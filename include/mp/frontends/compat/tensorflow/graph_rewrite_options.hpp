@@ -34,21 +34,6 @@ enum class graph_rewrite_level : unsigned char {
     treat_infer_as_deny,  ///< the ops of the infer list are on the deny list
 };
 
-}  // namespace mp::autocast
-
-namespace mp::autocast { inline namespace MP_ISA_NAMESPACE {
-
-/// The word that TensorFlow has for a level; empty for `standard`, "unknown" for a value that is no
-/// enumerator.
-constexpr std::string_view name_of(graph_rewrite_level level) noexcept {
-    constexpr std::string_view names[] = {"", "TENSOR_CORES_ONLY", "UNSAFE_FORCE_ALL", "TREAT_INFER_AS_DENY"};
-    return level <= graph_rewrite_level::treat_infer_as_deny ? names[static_cast<int>(level)] : "unknown";
-}
-
-}}  // namespace mp::autocast
-
-namespace mp::autocast {
-
 /// Whose rules the rewrite follows.
 enum class graph_rewrite_version : unsigned char {
     tensorflow_2_18,  ///< and earlier sources: step 4 for bfloat16 only
@@ -209,6 +194,13 @@ private:
 }}  // namespace mp::detail
 
 namespace mp::autocast { inline namespace MP_ISA_NAMESPACE {
+
+/// The word that TensorFlow has for a level; empty for `standard`, "unknown" for a value that is no
+/// enumerator.
+constexpr std::string_view name_of(graph_rewrite_level level) noexcept {
+    constexpr std::string_view names[] = {"", "TENSOR_CORES_ONLY", "UNSAFE_FORCE_ALL", "TREAT_INFER_AS_DENY"};
+    return level <= graph_rewrite_level::treat_infer_as_deny ? names[static_cast<int>(level)] : "unknown";
+}
 
 /// The options that TensorFlow's environment variables ask for:
 ///
