@@ -5,8 +5,6 @@
 
 #include <mp/base/bits.hpp>
 #include <mp/base/view_extent.hpp>
-#include <mp/device/gpu/gemm/epilogue_cost.hpp>
-#include <mp/device/gpu/gemm/launch_layouts.hpp>
 #include <mp/device/gpu/gemm/mixed_policy.hpp>
 #include <mp/device/gpu/gemm/mixed_product.hpp>
 #include <mp/device/gpu/gemm/mma_policy.hpp>
@@ -14,9 +12,7 @@
 #include <mp/device/gpu/gemm/plan.hpp>
 #include <mp/device/gpu/gemm/problem.hpp>
 #include <mp/device/gpu/gemm/simt_policy.hpp>
-#include <mp/device/gpu/gemm/split_sums.hpp>
 #include <mp/device/gpu/gemm/warpgroup_product.hpp>
-#include <mp/device/gpu/gemm/widened_product.hpp>
 #include <mp/device/gpu/gemm/wmma_policy.hpp>
 #include <mp/device/gpu/properties.hpp>
 #include <mp/device/simt/gpu_executor.hpp>

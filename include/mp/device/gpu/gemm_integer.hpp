@@ -4,9 +4,7 @@
 #pragma once
 
 #include <mp/device/gpu/gemm.hpp>
-#include <mp/device/gpu/gemm/epilogue_cost.hpp>
 #include <mp/device/gpu/gemm/integer_output.hpp>
-#include <mp/device/gpu/gemm/launch_layouts.hpp>
 #include <mp/device/gpu/gemm/mma_policy.hpp>
 #include <mp/device/gpu/gemm/plan.hpp>
 #include <mp/device/gpu/gemm/problem.hpp>

@@ -6,10 +6,8 @@
 #include <mp/base/view_extent.hpp>
 #include <mp/device/gpu/gemm.hpp>
 #include <mp/device/gpu/gemm/block_scales.hpp>
-#include <mp/device/gpu/gemm/launch_layouts.hpp>
 #include <mp/device/gpu/gemm/plan.hpp>
 #include <mp/device/gpu/gemm/problem.hpp>
-#include <mp/device/gpu/gemm/split_sums.hpp>
 #include <mp/device/gpu/gemm/warpgroup_product.hpp>
 #include <mp/device/simt/gpu_executor.hpp>
 #include <mp/linalg/gemm/epilogue.hpp>

@@ -1,18 +1,22 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// Plans of matrix products on GPUs: the kernel, its tile, and the division of the work.
+/// Plans of matrix products on GPUs: the kernel, its tile, and the division of the work; and how long the end of a product
+/// takes beside its products, by which they choose a schedule of wgmma. Launches of multistage_gemm_kernel by a plan.
 #pragma once
 
 #include <mp/base/bits.hpp>
 #include <mp/bfloat16.hpp>
-#include <mp/device/gpu/gemm/epilogue_cost.hpp>
+#include <mp/config.hpp>
+#include <mp/device/gpu/gemm/multistage_kernel.hpp>
 #include <mp/device/gpu/gemm/problem.hpp>
 #include <mp/device/gpu/gemm/stage_copies.hpp>
 #include <mp/device/gpu/gemm/tiles.hpp>
 #include <mp/device/gpu/properties.hpp>
+#include <mp/device/simt/kernel_traits.hpp>
 #include <mp/error.hpp>
 #include <mp/float8.hpp>
 #include <mp/half.hpp>
+#include <mp/linalg/gemm/epilogue.hpp>
 #include <mp/tfloat32.hpp>
 
 #include <algorithm>
@@ -23,6 +27,57 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
+
+/// Where threads end 8 elements of C: read from shared memory, alpha, relu, one rounding, written.
+inline constexpr int least_epilogue_instructions = 55;
+
+}}  // namespace mp::detail
+
+namespace mp {
+
+/// Instructions of a thread that end 8 elements of C behind an epilogue of this type: what plans for wgmma weigh
+/// against products. Counted in code for sm_90a; the identity is written by TMA. A specialisation tells those of an epilogue
+/// of one's own.
+template <class Epilogue>
+inline constexpr int epilogue_instructions = detail::least_epilogue_instructions;
+template <>
+inline constexpr int epilogue_instructions<identity_epilogue> = 18;
+template <>
+inline constexpr int epilogue_instructions<silu_epilogue> = 360;
+template <>
+inline constexpr int epilogue_instructions<gelu_epilogue> = 430;
+template <>
+inline constexpr int epilogue_instructions<gelu_tanh_epilogue> = 510;
+template <class First, class Second>
+inline constexpr int epilogue_instructions<epilogue_chain<First, Second>> =
+    epilogue_instructions<First> + epilogue_instructions<Second> - detail::least_epilogue_instructions;
+
+}  // namespace mp
+
+namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
+
+/// What the end of an element of C takes for each of k, in multiply-adds of wgmma. A multiprocessor issues an instruction for
+/// 128 threads a cycle, and multiplies 4096 bytes of one operand with those of the other.
+template <class Input>
+[[nodiscard]] constexpr double epilogue_time(int instructions, std::ptrdiff_t k) {
+    constexpr double products_of_a_cycle = 4096.0 / sizeof(Input);
+    return instructions / (8.0 * 128) * products_of_a_cycle / static_cast<double>(k);
+}
+
+/// What `tiles` tiles of a multiprocessor take, one after the other, for each of their elements; `epilogue` is
+/// epilogue_time() where that is to count.
+[[nodiscard]] inline double time_of_tiles(const tile_choice& tile, double rate, double tiles,
+                                          double epilogue) {
+    const double products = 1 / rate;
+    if (!tile.ping_pong) return tiles * (products + epilogue);
+    // A warp that has a scheduler for itself issues every other cycle. Behind the last tile nothing runs.
+    const double alone = 2 * epilogue;
+    return (tiles - 1) * (std::max)(products, (products + alone) / 2) + products + alone;
+}
+
+}}  // namespace mp::detail
 
 namespace mp {
 
@@ -386,6 +441,28 @@ template <class Input>
     plan.splits =
         static_cast<int>(std::clamp<std::ptrdiff_t>(plan.splits, 1, (std::max<std::ptrdiff_t>)(1, steps)));
     return plan;
+}
+
+/// Launches the kernel of a policy for layouts that are known.
+template <template <class, class, class, bool, bool> class Policy, class Tile, bool AKMajor, bool BKMajor,
+          class Executor, class A, class B, class Output, class Epilogue, class Scales>
+void launch_layout(std::string_view function, const Executor& exec, const gpu_gemm_plan& plan,
+                   const product_problem<A, B, Output, Epilogue>& problem, const Scales& scales) {
+    using policy = Policy<Tile, A, B, AKMajor, BKMajor>;
+    using kernel = multistage_gemm_kernel<policy, Output, Epilogue, Scales>;
+    const kernel it{problem, scales};
+    launch(function, exec,
+           simt::launch_size{it.blocks(plan.batch), kernel::shared_bytes(plan.gpu.capability)}, it);
+}
+
+/// For those of the problem.
+template <template <class, class, class, bool, bool> class Policy, class Tile, class Executor, class A,
+          class B, class Output, class Epilogue, class Scales>
+void launch_layouts(std::string_view function, const Executor& exec, const gpu_gemm_plan& plan,
+                    const product_problem<A, B, Output, Epilogue>& problem, const Scales& scales) {
+    with_layouts(problem, [&]<bool AKMajor, bool BKMajor>() {
+        launch_layout<Policy, Tile, AKMajor, BKMajor>(function, exec, plan, problem, scales);
+    });
 }
 
 }}  // namespace mp::detail

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// The ring of stages in shared memory through which operands pass from TMA to wgmma, and its barrier objects.
+/// The ring of stages in shared memory through which operands pass from TMA to wgmma, and its barrier objects; the thread
+/// that fills it by TMA; the order of two warpgroups that multiply tiles of C by turns.
 #pragma once
 
 #include <mp/config.hpp>
+#include <mp/device/gpu/gemm/cluster_work.hpp>
 #include <mp/device/gpu/gemm/tile_stage.hpp>
 #include <mp/device/simt/shared_pointer.hpp>
+#include <mp/device/simt/tensor_map.hpp>
 
 #include <cstdint>
 
@@ -115,6 +118,88 @@ struct tma_pipeline {
             thread.arrive_remote(empty(stage), thread.lane());
         }
     }
+};
+
+/// Copies the operands of tiles of C, of which steps follow each other through the stages of Pipeline.
+template <class Pipeline, class Groups>
+struct tile_producer {
+    using operands = typename Pipeline::operands;
+
+    const simt::tensor_map& a_map;
+    const simt::tensor_map& b_map;
+    /// Matrices of the operands from one product of a batch to the next: one, or none.
+    int a_matrices;
+    int b_matrices;
+    int a_rows;  ///< of a tile
+    simt::cache_hint a_hint;
+    simt::cache_hint b_hint;
+
+    /// Copies all steps of a tile, each as soon as its stage is empty. The warps that multiply wait for the bytes.
+    MP_ANY_EXECUTION_SPACE
+    template <class Thread, class Work>
+    MP_HOST_DEVICE MP_ALWAYS_INLINE void copy_tile(Thread thread, const Work& work,
+                                                   typename Pipeline::state& state) const {
+        constexpr int blocks = operands::cluster_blocks;
+        constexpr auto all = static_cast<std::uint16_t>(blocks == 1 ? 0 : (1 << blocks) - 1);
+        const int own_part = blocks == 1 ? 0 : thread.block_in_cluster() * operands::b_part;
+        const auto row = static_cast<int>(work.row);
+        const auto column = static_cast<int>(work.column) + own_part;
+        for (int step = work.begin; step < end_of_steps<Groups>(work); ++step) {
+            const int p = first_k<Groups>(work) + step * operands::k;
+            Pipeline::wait_empty(thread, state);
+            thread.arrive_expect(Pipeline::full(state.stage), operands::bytes_of(a_rows));
+            operands::a_stage::copy(thread, Pipeline::a_at(state.stage), 0, a_rows, a_map, row, p,
+                                    work.product * a_matrices, Pipeline::full(state.stage), 0, a_hint);
+            operands::b_stage::copy(thread, Pipeline::b_at(state.stage), own_part, operands::b_part, b_map,
+                                    column, p, work.product * b_matrices, Pipeline::full(state.stage), all,
+                                    b_hint);
+            state.advance();
+        }
+    }
+};
+
+/// Two barrier objects from `Begin` on, of which each ends a phase when the other group has begun all products of a tile.
+///
+/// Turns are not only for speed. A barrier object tells the parity of a phase, so that whoever waits has to be at most a phase
+/// ahead of it. A group that has passed over a tile of the other's may wait for a stage only when the other one has
+/// seen all stages before it arrive.
+template <std::uint32_t Begin>
+class warpgroup_turns {
+public:
+    static constexpr int bytes = 16;
+
+    /// Makes the barrier objects. By one thread.
+    MP_ANY_EXECUTION_SPACE
+    template <class Thread>
+    MP_HOST_DEVICE MP_ALWAYS_INLINE static void init(Thread thread) {
+        for (int group = 0; group < 2; ++group) thread.init_barrier(turn_of(group), 4);
+    }
+
+    /// The first turn is group 0's: the phase before the first one counts as ended.
+    MP_HOST_DEVICE MP_ALWAYS_INLINE explicit warpgroup_turns(int group)
+        : group_(group), parity_(group == 0) {}
+
+    /// Waits for the group's next turn.
+    MP_ANY_EXECUTION_SPACE
+    template <class Thread>
+    MP_HOST_DEVICE MP_ALWAYS_INLINE void wait(Thread thread) {
+        thread.wait_barrier(turn_of(group_), parity_);
+        parity_ = !parity_;
+    }
+    /// Says that it is the other group's turn. By all warps of the group.
+    MP_ANY_EXECUTION_SPACE
+    template <class Thread>
+    MP_HOST_DEVICE MP_ALWAYS_INLINE void pass(Thread thread) const {
+        if (thread.lane() == 0) thread.arrive(turn_of(1 - group_));
+    }
+
+private:
+    MP_HOST_DEVICE static constexpr simt::shared_pointer<simt::memory_barrier> turn_of(int group) {
+        return {Begin + static_cast<std::uint32_t>(group) * 8};
+    }
+
+    int group_;
+    bool parity_;
 };
 
 }}  // namespace mp::detail

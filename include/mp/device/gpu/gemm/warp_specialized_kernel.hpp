@@ -6,18 +6,14 @@
 
 #include <mp/config.hpp>
 #include <mp/device/gpu/gemm/cluster_work.hpp>
-#include <mp/device/gpu/gemm/group_work.hpp>
 #include <mp/device/gpu/gemm/groups.hpp>
 #include <mp/device/gpu/gemm/integer_output.hpp>
 #include <mp/device/gpu/gemm/multistage_kernel.hpp>
 #include <mp/device/gpu/gemm/output.hpp>
 #include <mp/device/gpu/gemm/problem.hpp>
-#include <mp/device/gpu/gemm/tile_producer.hpp>
 #include <mp/device/gpu/gemm/tma_pipeline.hpp>
 #include <mp/device/gpu/gemm/warp_output.hpp>
-#include <mp/device/gpu/gemm/warp_scales.hpp>
 #include <mp/device/gpu/gemm/warpgroup_mainloop.hpp>
-#include <mp/device/gpu/gemm/warpgroup_turns.hpp>
 #include <mp/device/gpu/properties.hpp>
 #include <mp/device/simt/fragments.hpp>
 #include <mp/device/simt/kernel_traits.hpp>

@@ -4,11 +4,11 @@
 #pragma once
 
 #include <mp/base/bits.hpp>
-#include <mp/device/gpu/gemm/group_work.hpp>
+#include <mp/device/gpu/gemm/cluster_work.hpp>
 #include <mp/device/gpu/gemm/output.hpp>
 #include <mp/device/gpu/gemm/plan.hpp>
 #include <mp/device/gpu/gemm/problem.hpp>
-#include <mp/device/gpu/gemm/stored_tile.hpp>
+#include <mp/device/gpu/gemm/warp_output.hpp>
 #include <mp/device/gpu/gemm/warp_specialized_kernel.hpp>
 #include <mp/device/simt/kernel_traits.hpp>
 #include <mp/device/simt/tensor_map.hpp>

@@ -6,7 +6,6 @@
 #include <mp/base/view_extent.hpp>
 #include <mp/config.hpp>
 #include <mp/device/gpu/gemm.hpp>
-#include <mp/device/gpu/gemm/launch_layouts.hpp>
 #include <mp/device/gpu/gemm/output.hpp>
 #include <mp/device/gpu/gemm/plan.hpp>
 #include <mp/device/gpu/gemm/problem.hpp>

@@ -9,7 +9,7 @@
 // budget sass k_tiles function most 3280 .
 #include <mp/bfloat16.hpp>
 #include <mp/device/cuda/launch_kernel.hpp>
-#include <mp/device/gpu/gemm/group_work.hpp>
+#include <mp/device/gpu/gemm/cluster_work.hpp>
 #include <mp/device/gpu/gemm/warp_specialized_kernel.hpp>
 #include <mp/device/simt/device/device_thread.hpp>
 #include <mp/linalg/gemm/epilogue.hpp>

@@ -26,7 +26,7 @@
 #include <mp/device/cuda/launch_kernel.hpp>
 #include <mp/device/gpu/gemm/integer_output.hpp>
 #include <mp/device/gpu/gemm/output.hpp>
-#include <mp/device/gpu/gemm/stored_tile.hpp>
+#include <mp/device/gpu/gemm/warp_output.hpp>
 #include <mp/device/gpu/gemm/warp_specialized_kernel.hpp>
 #include <mp/device/simt/device/device_thread.hpp>
 #include <mp/linalg/gemm/epilogue.hpp>
