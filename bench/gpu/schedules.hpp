@@ -40,10 +40,10 @@ void add_schedule(std::vector<contender>& to, device& on, const char* name, cons
                   [=] {
                       mp::detail::launch_warpgroup_tile<true, true, Tile>(
                           "bench", exec, plan,
-                          mp::detail::make_product_problem<value, value>(
-                              1.0F, mp::row_major(a, size.rows, size.k),
-                              mp::column_major(b, size.k, size.columns), 0.0F,
-                              mp::row_major(c, size.rows, size.columns), epilogue, {}, false),
+                          mp::detail::make_product_problem(1.0F, mp::row_major(a, size.rows, size.k),
+                                                           mp::column_major(b, size.k, size.columns), 0.0F,
+                                                           mp::row_major(c, size.rows, size.columns),
+                                                           epilogue, {}, false),
                           mp::detail::no_scales{});
                   },
                   "mp"});

@@ -171,20 +171,13 @@ template <class Epilogue>
 
 /// Products behind their checks.
 template <gpu_gemm_kernel Asked, class Executor, class A, class B, class C, class Epilogue>
-void run_plan(const Executor& exec, const gpu_gemm_plan& plan, float alpha, matrix_view<const A> a,
-              matrix_view<const B> b, float beta, matrix_view<C> c, const Epilogue& epilogue,
+void run_plan(const Executor& exec, const gpu_gemm_plan& plan, float alpha, matrix_view<A> a,
+              matrix_view<B> b, float beta, matrix_view<C> c, const Epilogue& epilogue,
               std::span<float> workspace, const batch_strides& strides) {
-    const auto run = [&](const auto& problem) {
+    with_row_major_output(alpha, a, b, beta, c, epilogue, strides, [&](const auto& problem) {
         run_in_slices("mp::gemm", exec, plan, problem, workspace,
                       [&](const auto& slices) { launch_plan<Asked>(exec, plan, slices); });
-    };
-    // A column-major C is the row-major product of the transposed operands in reverse order.
-    if (c.order == storage_order::column_major) {
-        run(make_product_problem<B, A>(alpha, transposed(b), transposed(a), beta, transposed(c), epilogue,
-                                       {strides.b, strides.a, strides.c}, true));
-    } else {
-        run(make_product_problem<A, B>(alpha, a, b, beta, c, epilogue, strides, false));
-    }
+    });
 }
 
 }}  // namespace mp::detail
@@ -261,15 +254,12 @@ template <gpu_gemm_kernel Kernel = gpu_gemm_kernel::automatic, gpu_executor Exec
           gpu_gemm_input B, gpu_gemm_output C, gemm_epilogue Epilogue = identity_epilogue>
 void gemm(const Executor& exec, const gpu_gemm_plan& plan, float alpha, matrix_view<A> a, matrix_view<B> b,
           float beta, matrix_view<C> c, Epilogue epilogue = {}, std::span<float> workspace = {}) {
-    using a_value = std::remove_const_t<A>;
-    using b_value = std::remove_const_t<B>;
     constexpr std::string_view function = "mp::gemm";
     detail::check_gpu_product(function, a, b, c, epilogue);
-    detail::check_plan<Kernel, Executor, a_value>(function, exec, plan, c.rows, c.columns, a.columns, 1,
-                                                  workspace.size());
+    detail::check_plan<Kernel, Executor, std::remove_const_t<A>>(function, exec, plan, c.rows, c.columns,
+                                                                 a.columns, 1, workspace.size());
     if (c.rows == 0 || c.columns == 0) return;
-    detail::run_plan<Kernel, Executor, a_value, b_value>(exec, plan, alpha, a, b, beta, c, epilogue,
-                                                         workspace, {});
+    detail::run_plan<Kernel>(exec, plan, alpha, a, b, beta, c, epilogue, workspace, {});
 }
 
 /// Overload with the plan that plan_gemm makes without options.
@@ -321,18 +311,16 @@ void gemm_batched(const Executor& exec, const gpu_gemm_plan& plan, float alpha, 
                   "mp::gemm_batched: a and b must have the same element type, or both have 8 bits");
     static_assert(std::is_trivially_copyable_v<Epilogue>,
                   "mp::gemm_batched on a GPU: the epilogue is copied to the device byte by byte");
-    using a_value = std::remove_const_t<A>;
-    using b_value = std::remove_const_t<B>;
     constexpr std::string_view function = "mp::gemm_batched";
     if (plan.batch == 0) return;
     detail::check_batch(function, plan.batch, a, b, c);
     detail::validate_batch_epilogue(epilogue, plan.batch, c, detail::product_input{"a", a, plan.batch},
                                     detail::product_input{"b", b, plan.batch});
-    detail::check_plan<Kernel, Executor, a_value>(function, exec, plan, c.first.rows, c.first.columns,
-                                                  a.first.columns, plan.batch, workspace.size());
+    detail::check_plan<Kernel, Executor, std::remove_const_t<A>>(
+        function, exec, plan, c.first.rows, c.first.columns, a.first.columns, plan.batch, workspace.size());
     if (c.first.rows == 0 || c.first.columns == 0) return;
-    detail::run_plan<Kernel, Executor, a_value, b_value>(exec, plan, alpha, a.first, b.first, beta, c.first,
-                                                         epilogue, workspace, {a.stride, b.stride, c.stride});
+    detail::run_plan<Kernel>(exec, plan, alpha, a.first, b.first, beta, c.first, epilogue, workspace,
+                             {a.stride, b.stride, c.stride});
 }
 
 /// Overload with the plan that plan_gemm makes without options.

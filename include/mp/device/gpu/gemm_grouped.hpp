@@ -208,13 +208,9 @@ void gemm_grouped_m(const Executor& exec, float alpha, matrix_view<A> a, matrix_
     detail::validate_epilogue(epilogue, c, detail::product_input{"a", a},
                               detail::product_input{"b", b, groups});
     if (c.rows == 0 || c.columns == 0 || groups == 0) return;
-    using a_value = std::remove_const_t<A>;
-    using b_value = std::remove_const_t<B>;
     detail::launch_groups<Kernel>(
         function, exec, gpu,
-        detail::make_product_problem<a_value, b_value>(alpha, matrix_view<const a_value>(a),
-                                                       matrix_view<const b_value>(b.first), beta, c, epilogue,
-                                                       {0, b.stride, 0}, false),
+        detail::make_product_problem(alpha, a, b.first, beta, c, epilogue, {0, b.stride, 0}, false),
         detail::row_groups{offsets.data(), groups}, detail::tile_count(c.rows, groups));
 }
 
@@ -237,13 +233,10 @@ void gemm_masked(const Executor& exec, float alpha, matrix_batch<A> a, matrix_ba
                                     detail::product_input{"b", b, groups});
     const std::ptrdiff_t rows = detail::check_expected_rows(function, expected_rows, c.first.rows);
     if (c.first.rows == 0 || c.first.columns == 0) return;
-    using a_value = std::remove_const_t<A>;
-    using b_value = std::remove_const_t<B>;
     detail::launch_groups<Kernel>(
         function, exec, gpu,
-        detail::make_product_problem<a_value, b_value>(alpha, matrix_view<const a_value>(a.first),
-                                                       matrix_view<const b_value>(b.first), beta, c.first,
-                                                       epilogue, {a.stride, b.stride, c.stride}, false),
+        detail::make_product_problem(alpha, a.first, b.first, beta, c.first, epilogue,
+                                     {a.stride, b.stride, c.stride}, false),
         detail::masked_groups{counts.data(), groups}, rows);
 }
 
@@ -261,24 +254,11 @@ void gemm_grouped_k(const Executor& exec, float alpha, matrix_view<A> a, matrix_
     detail::validate_batch_epilogue(epilogue, groups, c, detail::product_input{"a", a},
                                     detail::product_input{"b", b});
     if (c.first.rows == 0 || c.first.columns == 0 || groups == 0) return;
-    using a_value = std::remove_const_t<A>;
-    using b_value = std::remove_const_t<B>;
-    const matrix_view<const a_value> left = a;
-    const matrix_view<const b_value> right = b;
-    const detail::batch_strides strides{0, 0, c.stride};
-    const detail::k_groups of_k{offsets.data(), groups};
-    if (c.first.order == storage_order::column_major) {
-        detail::launch_groups<Kernel>(
-            function, exec, gpu,
-            detail::make_product_problem<b_value, a_value>(alpha, transposed(right), transposed(left), beta,
-                                                           transposed(c.first), epilogue, strides, true),
-            of_k, c.first.columns);
-    } else {
-        detail::launch_groups<Kernel>(function, exec, gpu,
-                                      detail::make_product_problem<a_value, b_value>(
-                                          alpha, left, right, beta, c.first, epilogue, strides, false),
-                                      of_k, c.first.rows);
-    }
+    detail::with_row_major_output(
+        alpha, a, b, beta, c.first, epilogue, {0, 0, c.stride}, [&](const auto& problem) {
+            detail::launch_groups<Kernel>(function, exec, gpu, problem,
+                                          detail::k_groups{offsets.data(), groups}, problem.c.rows);
+        });
 }
 
 }}  // namespace mp

@@ -72,18 +72,8 @@ void multiply_integers_on_gpu(const Executor& exec, float alpha, matrix_view<A> 
                        "must be 80 or more, whose mma.sync multiplies 32 integers at a time");
     }
     if (c.rows == 0 || c.columns == 0) return;
-    const matrix_view<const std::int8_t> left = a;
-    const matrix_view<const std::int8_t> right = b;
-    if (c.order == storage_order::column_major) {
-        launch_integers<Asked>(
-            exec, gpu,
-            make_product_problem<std::int8_t, std::int8_t>(alpha, transposed(right), transposed(left), beta,
-                                                           transposed(c), epilogue, {}, true));
-    } else {
-        launch_integers<Asked>(
-            exec, gpu,
-            make_product_problem<std::int8_t, std::int8_t>(alpha, left, right, beta, c, epilogue, {}, false));
-    }
+    with_row_major_output(alpha, a, b, beta, c, epilogue, {},
+                          [&](const auto& problem) { launch_integers<Asked>(exec, gpu, problem); });
 }
 
 }}  // namespace mp::detail

@@ -83,8 +83,6 @@ void gemm_scaled(const Executor& exec, const gpu_gemm_plan& plan, float alpha, m
                  const k_block_scales& a_scales, matrix_view<B> b, const k_block_scales& b_scales, float beta,
                  matrix_view<C> c, Epilogue epilogue = {}, std::span<float> workspace = {}) {
     static_assert(sizeof(A) == 1 && sizeof(B) == 1, "mp::gemm_scaled on a GPU: a and b must have 8 bits");
-    using a_value = std::remove_const_t<A>;
-    using b_value = std::remove_const_t<B>;
     constexpr std::string_view function = "mp::gemm_scaled";
     detail::check_gpu_product(function, a, b, c, epilogue);
     detail::check_scaled_product(function, detail::extent_of(a), a_scales, detail::extent_of(b), b_scales,
@@ -92,24 +90,17 @@ void gemm_scaled(const Executor& exec, const gpu_gemm_plan& plan, float alpha, m
     detail::validate_epilogue(epilogue, c, detail::product_input{"a", a}, detail::product_input{"b", b},
                               detail::product_input{"a_scales.values", a_scales},
                               detail::product_input{"b_scales.values", b_scales});
-    detail::check_plan<Kernel, Executor, a_value>(function, exec, plan, c.rows, c.columns, a.columns, 1,
-                                                  workspace.size());
+    detail::check_plan<Kernel, Executor, std::remove_const_t<A>>(function, exec, plan, c.rows, c.columns,
+                                                                 a.columns, 1, workspace.size());
     if (c.rows == 0 || c.columns == 0) return;
-    const auto run = [&](auto problem, const detail::block_scales& scales) {
+    const detail::block_scales scales{detail::k_scales_of_a(a_scales, c.rows),
+                                      detail::k_scales_of_b(b_scales, c.columns)};
+    detail::with_row_major_output(alpha, a, b, beta, c, epilogue, {}, [&](const auto& problem) {
         detail::run_in_slices(function, exec, plan, problem, workspace, [&](const auto& slices) {
-            detail::launch_scaled_plan<Kernel>(function, exec, plan, slices, scales);
+            detail::launch_scaled_plan<Kernel>(function, exec, plan, slices,
+                                               problem.c.swapped ? scales.exchanged() : scales);
         });
-    };
-    const detail::k_scale_view rows = detail::k_scales_of_a(a_scales, c.rows);
-    const detail::k_scale_view columns = detail::k_scales_of_b(b_scales, c.columns);
-    if (c.order == storage_order::column_major) {
-        run(detail::make_product_problem<b_value, a_value>(alpha, transposed(b), transposed(a), beta,
-                                                           transposed(c), epilogue, {}, true),
-            {columns, rows});
-    } else {
-        run(detail::make_product_problem<a_value, b_value>(alpha, a, b, beta, c, epilogue, {}, false),
-            {rows, columns});
-    }
+    });
 }
 
 /// Overload with the plan that plan_gemm makes without options.

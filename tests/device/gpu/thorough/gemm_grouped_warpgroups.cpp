@@ -200,8 +200,8 @@ std::string kernel_for(mp::matrix_view<const Value> a, mp::matrix_view<const Val
                        std::ptrdiff_t rows = 512) {
     using gpu_type = mp::simulated_gpu<mp::arch::sm_90>;
     static float c[1];
-    const auto problem = mp::detail::make_product_problem<Value, Value>(
-        1, a, b, 0, mp::row_major(&c[0], a.rows, b.columns), mp::identity_epilogue{}, {}, false);
+    const auto problem = mp::detail::make_product_problem(1, a, b, 0, mp::row_major(&c[0], a.rows, b.columns),
+                                                          mp::identity_epilogue{}, {}, false);
     return mp::detail::plan_groups<Kernel, gpu_type, Groups>(mp::properties_of(gpu_type{}), problem, 8, rows)
         .kernel_name();
 }

@@ -85,16 +85,7 @@ void multiply_mixed(const Executor& exec, float alpha, matrix_view<A> a, matrix_
             launch_layouts<mixed_policy, Tile>(function, exec, plan, problem, no_scales{});
         });
     };
-    using a_value = std::remove_const_t<A>;
-    using b_value = std::remove_const_t<B>;
-    const matrix_view<const a_value> left = a;
-    const matrix_view<const b_value> right = b;
-    if (c.order == storage_order::column_major) {
-        run(make_product_problem<b_value, a_value>(alpha, transposed(right), transposed(left), beta,
-                                                   transposed(c), epilogue, {}, true));
-    } else {
-        run(make_product_problem<a_value, b_value>(alpha, left, right, beta, c, epilogue, {}, false));
-    }
+    with_row_major_output(alpha, a, b, beta, c, epilogue, {}, run);
 }
 
 }}  // namespace mp::detail

@@ -138,10 +138,9 @@ struct batch_strides {
 
 /// The problem whose C is row-major already.
 template <class A, class B, class Output, class Epilogue>
-product_problem<A, B, Output, Epilogue> make_product_problem(float alpha, matrix_view<const A> a,
-                                                             matrix_view<const B> b, float beta,
-                                                             matrix_view<Output> c, const Epilogue& epilogue,
-                                                             const batch_strides& strides, bool swapped) {
+product_problem<std::remove_const_t<A>, std::remove_const_t<B>, Output, Epilogue> make_product_problem(
+    float alpha, matrix_view<A> a, matrix_view<B> b, float beta, matrix_view<Output> c,
+    const Epilogue& epilogue, const batch_strides& strides, bool swapped) {
     // Chunks of 8-bit elements have 8 bytes, the others 16.
     const bool aligned =
         vector_alignment(c.data, c.leading_dimension, strides.c) >= (sizeof(Output) == 1 ? 8 : 16);
@@ -152,6 +151,19 @@ product_problem<A, B, Output, Epilogue> make_product_problem(float alpha, matrix
             a.columns,
             1,
             nullptr};
+}
+
+/// Calls f(problem) with the problem whose C is row-major. A column-major C is the row-major product of the transposed
+/// operands in reverse order.
+template <class A, class B, class Output, class Epilogue, class Function>
+void with_row_major_output(float alpha, matrix_view<A> a, matrix_view<B> b, float beta, matrix_view<Output> c,
+                           const Epilogue& epilogue, const batch_strides& strides, Function f) {
+    if (c.order == storage_order::column_major) {
+        f(make_product_problem(alpha, transposed(b), transposed(a), beta, transposed(c), epilogue,
+                               {strides.b, strides.a, strides.c}, true));
+    } else {
+        f(make_product_problem(alpha, a, b, beta, c, epilogue, strides, false));
+    }
 }
 
 /// Calls f<AKMajor, BKMajor>() with the flags of a problem.

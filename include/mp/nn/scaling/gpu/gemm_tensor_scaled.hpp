@@ -124,8 +124,6 @@ template <gpu_executor Executor, gpu_gemm_input A, gpu_gemm_input B, gpu_gemm_ou
 void gemm_tensor_scaled(const Executor& exec, matrix_view<A> a, device_tensor_scale* a_scale,
                         matrix_view<B> b, const device_tensor_scale* b_scale, matrix_view<C> c,
                         std::span<const Bias> bias = {}, bool add = false) {
-    using a_value = std::remove_const_t<A>;
-    using b_value = std::remove_const_t<B>;
     constexpr std::string_view function = "mp::gemm_tensor_scaled";
     const detail::device_factor_epilogue<C, Bias> epilogue{
         a_scale == nullptr ? nullptr : &a_scale->product_factor, bias.empty() ? nullptr : bias.data(),
@@ -146,9 +144,8 @@ void gemm_tensor_scaled(const Executor& exec, matrix_view<A> a, device_tensor_sc
     launch(function, exec, simt::launch_size{}, detail::product_factor_kernel{a_scale, b_scale});
     const gpu_gemm_plan plan = detail::plan_for<gpu_gemm_kernel::prefer_wgmma>(
         exec, a, b, 1, detail::batch_strides{}, gpu_gemm_options{});
-    detail::launch_along_k(
-        function, exec, plan,
-        detail::make_product_problem<a_value, b_value>(1.0F, a, b, 0.0F, c, epilogue, {}, false));
+    detail::launch_along_k(function, exec, plan,
+                           detail::make_product_problem(1.0F, a, b, 0.0F, c, epilogue, {}, false));
 }
 
 }}  // namespace mp
