@@ -34,15 +34,13 @@
 #include <mp/nn/ops/rotary_embedding/gpu.hpp>
 #include <mp/nn/ops/softmax/gpu.hpp>
 #include <mp/nn/ops/softmax_cross_entropy/gpu.hpp>
+#include <mp/nn/optim/gpu/captured_step.hpp>
 #include <mp/nn/optim/gpu/device_optimizer.hpp>
 #include <mp/nn/optim/gpu/gradient_norm.hpp>
 #include <mp/nn/optim/gpu/grouped_optimizer.hpp>
-#include <mp/nn/optim/gpu/loss_log.hpp>
 #include <mp/nn/optim/gpu/loss_scaler.hpp>
 #include <mp/nn/optim/gpu/optimizer.hpp>
 #include <mp/nn/optim/gpu/parameter.hpp>
-#include <mp/nn/optim/gpu/replayed_step.hpp>
-#include <mp/nn/optim/gpu/step_inputs.hpp>
 #include <mp/nn/optim/gpu/training_iteration.hpp>
 #include <mp/nn/scaling/gpu/device_gradient_report.hpp>
 #include <mp/nn/scaling/gpu/device_loss_scale.hpp>

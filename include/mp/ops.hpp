@@ -12,7 +12,6 @@
 #include <mp/nn/ops/dropout.hpp>
 #include <mp/nn/ops/embedding.hpp>
 #include <mp/nn/ops/linear.hpp>
-#include <mp/nn/ops/linear_with_preactivation.hpp>
 #include <mp/nn/ops/loss_factors.hpp>
 #include <mp/nn/ops/losses.hpp>
 #include <mp/nn/ops/matrix_operand.hpp>

@@ -6,7 +6,6 @@
 #include <mp/bfloat16.hpp>
 #include <mp/half.hpp>
 #include <mp/nn/optim/adafactor.hpp>
-#include <mp/nn/optim/layerwise_optimizer.hpp>
 #include <mp/nn/optim/optimizer.hpp>
 #include <mp/nn/optim/optimizer_base.hpp>
 #include <mp/nn/optim/parameter.hpp>

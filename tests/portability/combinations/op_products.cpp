@@ -3,7 +3,6 @@
 // added to.
 #include <mp/gemm.hpp>
 #include <mp/nn/ops/linear.hpp>
-#include <mp/nn/ops/linear_with_preactivation.hpp>
 
 #include "ops.hpp"
 

@@ -10,7 +10,6 @@
 #include <mp/nn/autocast/library_op.hpp>
 #include <mp/nn/ops/arguments.hpp>
 #include <mp/nn/ops/attention/heads.hpp>
-#include <mp/nn/ops/attention/options.hpp>
 #include <mp/nn/ops/matrix_operand.hpp>
 #include <mp/numbers/simd/floating_point_modes.hpp>
 

@@ -3,9 +3,8 @@
 /// Attention on a GPU.
 #pragma once
 
-#include <mp/device/gpu/attention/backward_kernels.hpp>
-#include <mp/device/gpu/attention/forward_kernel.hpp>
 #include <mp/device/gpu/attention/heads.hpp>
+#include <mp/device/gpu/attention/kernels.hpp>
 #include <mp/device/gpu/attention/scores.hpp>
 #include <mp/device/simt/gpu_executor.hpp>
 #include <mp/device/simt/kernel_traits.hpp>

@@ -9,7 +9,6 @@
 #include <mp/nn/ops/gpu_casts.hpp>
 #include <mp/nn/ops/linear.hpp>
 #include <mp/nn/ops/linear/kernels.hpp>
-#include <mp/nn/ops/linear_with_preactivation.hpp>
 #include <mp/nn/ops/reductions/gpu.hpp>
 
 #include <type_traits>

@@ -6,12 +6,12 @@
 #include <mp/arrays/array/for_each_element.hpp>
 #include <mp/config.hpp>
 #include <mp/executor.hpp>
+#include <mp/linalg/gemm/activation.hpp>
 #include <mp/linalg/gemm/chosen_activation.hpp>
 #include <mp/linalg/gemm/epilogue.hpp>
 #include <mp/linalg/gemm/epilogue_gradients.hpp>
 #include <mp/linalg/gemm/epilogue_outputs.hpp>
 #include <mp/linalg/gemm/gemm.hpp>
-#include <mp/nn/ops/linear/activation.hpp>
 #include <mp/nn/ops/product.hpp>
 #include <mp/numbers/rules/double_functions.hpp>
 #include <mp/numbers/rules/elementwise.hpp>
@@ -27,9 +27,9 @@ namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 struct linear_epilogue {
     any_matrix bias;
     any_matrix preactivation;
-    ops::activation act;
+    mp::activation act;
 
-    [[nodiscard]] bool is_identity() const { return !bias && !preactivation && act == ops::activation::none; }
+    [[nodiscard]] bool is_identity() const { return !bias && !preactivation && act == mp::activation::none; }
     static void apply(const void* epilogue, const epilogue_runs& all) {
         const auto& self = *static_cast<const linear_epilogue*>(epilogue);
         if (self.bias) self.add_bias(all);
@@ -86,8 +86,8 @@ private:
         }
     }
     void activate(const epilogue_runs& all) const {
-        if (act == ops::activation::none) return;
-        if (act == ops::activation::relu) {
+        if (act == mp::activation::none) return;
+        if (act == mp::activation::relu) {
             relu_epilogue{}.apply_runs(all);
         } else {
             chosen_activation{act}.apply_runs(all);
@@ -95,15 +95,15 @@ private:
     }
 };
 
-[[nodiscard]] inline double activated_double(double value, ops::activation act) {
+[[nodiscard]] inline double activated_double(double value, mp::activation act) {
     switch (act) {
-        case ops::activation::none:
+        case mp::activation::none:
             return value;
-        case ops::activation::relu:
+        case mp::activation::relu:
             return double_elementwise<relu_function>::apply(value);
-        case ops::activation::gelu:
+        case mp::activation::gelu:
             return double_elementwise<gelu_function>::apply(value);
-        case ops::activation::gelu_tanh:
+        case mp::activation::gelu_tanh:
             return double_elementwise<gelu_tanh_function>::apply(value);
         default:
             return double_elementwise<silu_function>::apply(value);
@@ -113,7 +113,7 @@ private:
 /// y = act(x w^T + b), computed in Real; z receives what comes before the activation. b and z may be absent.
 template <class Real>
 void compute_linear(const cpu& exec, const any_matrix& x, const any_matrix& w, const any_matrix& b,
-                    const any_matrix& z, const any_matrix& y, ops::activation act) {
+                    const any_matrix& z, const any_matrix& y, mp::activation act) {
     if constexpr (std::is_same_v<Real, double>) {
         product_in_double(exec, 1.0, x, w.transposed(), 0.0, y,
                           [&](double value, std::ptrdiff_t row, std::ptrdiff_t column) {
@@ -134,11 +134,11 @@ void compute_linear(const cpu& exec, const any_matrix& x, const any_matrix& w, c
 
 /// y = act(z) for gelu, gelu_tanh and silu.
 template <class Real>
-void activate(const cpu& exec, const any_matrix& z, const any_matrix& y, ops::activation act) {
+void activate(const cpu& exec, const any_matrix& z, const any_matrix& y, mp::activation act) {
     switch (act) {
-        case ops::activation::gelu:
+        case mp::activation::gelu:
             return map_operands<gelu_function, Real>(exec, y, z);
-        case ops::activation::gelu_tanh:
+        case mp::activation::gelu_tanh:
             return map_operands<gelu_tanh_function, Real>(exec, y, z);
         default:
             return map_operands<silu_function, Real>(exec, y, z);
@@ -147,17 +147,17 @@ void activate(const cpu& exec, const any_matrix& z, const any_matrix& y, ops::ac
 
 /// The slope of an activation that is chosen at run time: see chosen_activation.
 struct chosen_slope {
-    ops::activation act;
+    mp::activation act;
 
     MP_ANY_EXECUTION_SPACE
     template <class Call>
     MP_HOST_DEVICE MP_ALWAYS_INLINE decltype(auto) visit(Call f) const {
         switch (act) {
-            case ops::activation::relu:
+            case mp::activation::relu:
                 return f(slope_of<relu_function>{});
-            case ops::activation::gelu:
+            case mp::activation::gelu:
                 return f(slope_of<gelu_function>{});
-            case ops::activation::gelu_tanh:
+            case mp::activation::gelu_tanh:
                 return f(slope_of<gelu_tanh_function>{});
             default:
                 return f(slope_of<silu_function>{});
@@ -167,7 +167,7 @@ struct chosen_slope {
 
 /// Multiplies the elements of a product with the slope of `act` at z.
 template <class Z>
-auto chosen_gradient(matrix_view<const Z> z, ops::activation act) {
+auto chosen_gradient(matrix_view<const Z> z, mp::activation act) {
     return activation_gradient_epilogue<chosen_slope, Z>{z, {act}};
 }
 
@@ -200,7 +200,7 @@ struct slope_epilogue {
 /// dz = (dy w) times the slope of the activation at z, computed in Real.
 template <class Real>
 void multiply_by_slope(const cpu& exec, const any_matrix& dy, const any_matrix& w, const any_matrix& z,
-                       const any_matrix& dz, ops::activation act) {
+                       const any_matrix& dz, mp::activation act) {
     const chosen_slope slope{act};
     if constexpr (std::is_same_v<Real, double>) {
         product_in_double(exec, 1.0, dy, w, 0.0, dz,

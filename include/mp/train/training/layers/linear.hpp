@@ -9,7 +9,6 @@
 #include <mp/nn/ops/activations.hpp>
 #include <mp/nn/ops/linear.hpp>
 #include <mp/nn/ops/linear/kernels.hpp>
-#include <mp/nn/ops/linear_with_preactivation.hpp>
 #include <mp/nn/ops/reductions.hpp>
 #include <mp/train/training/float8_scaling.hpp>
 #include <mp/train/training/layers/layer_call.hpp>
