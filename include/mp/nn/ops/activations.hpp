@@ -34,6 +34,12 @@ inline void check_formula(std::string_view function, ops::gelu_formula formula) 
     }
 }
 
+/// Calls f with the function of a formula.
+template <class F>
+void with_gelu_function(ops::gelu_formula formula, F f) {
+    formula == ops::gelu_formula::exact ? f(gelu_function{}) : f(gelu_tanh_function{});
+}
+
 }}  // namespace mp::detail
 
 namespace mp::ops { inline namespace MP_ISA_NAMESPACE {
@@ -53,20 +59,10 @@ struct gelu_op : detail::library_op<gelu_op, "gelu"> {
     template <class Real>
     static void compute(const cpu& exec, const detail::any_operand& x, const detail::any_operand& y,
                         gelu_formula formula) {
-        if (formula == gelu_formula::exact) {
-            map_operands<detail::gelu_function, Real>(exec, y, x);
-        } else {
-            map_operands<detail::gelu_tanh_function, Real>(exec, y, x);
-        }
+        detail::with_gelu_function(formula, [&]<class F>(F) { map_operands<F, Real>(exec, y, x); });
     }
-    template <gpu_executor Executor, element X, element Y>
-    void operator()(const Executor& exec, matrix_view<const X> x, matrix_view<Y> y,
-                    gelu_formula formula) const {
-        if (formula == gelu_formula::exact) {
-            map_elements(detail::gelu_function{}, exec, y, x);
-        } else {
-            map_elements(detail::gelu_tanh_function{}, exec, y, x);
-        }
+    void operator()(const gpu_executor auto& exec, const auto& x, const auto& y, gelu_formula formula) const {
+        detail::with_gelu_function(formula, [&](auto f) { map_elements(f, exec, y, x); });
     }
 };
 
@@ -99,20 +95,13 @@ struct gelu_backward_op : detail::library_op<gelu_backward_op, "gelu_backward"> 
     template <class Real>
     static void compute(const cpu& exec, const detail::any_operand& x, const detail::any_operand& dy,
                         const detail::any_operand& dx, gelu_formula formula) {
-        if (formula == gelu_formula::exact) {
-            map_operands<detail::slope_of<detail::gelu_function>, Real>(exec, dx, x, dy);
-        } else {
-            map_operands<detail::slope_of<detail::gelu_tanh_function>, Real>(exec, dx, x, dy);
-        }
+        detail::with_gelu_function(
+            formula, [&]<class F>(F) { map_operands<detail::slope_of<F>, Real>(exec, dx, x, dy); });
     }
-    template <gpu_executor Executor, element X, element DY, element DX>
-    void operator()(const Executor& exec, matrix_view<const X> x, matrix_view<const DY> dy,
-                    matrix_view<DX> dx, gelu_formula formula) const {
-        if (formula == gelu_formula::exact) {
-            map_elements(detail::slope_of<detail::gelu_function>{}, exec, dx, x, dy);
-        } else {
-            map_elements(detail::slope_of<detail::gelu_tanh_function>{}, exec, dx, x, dy);
-        }
+    void operator()(const gpu_executor auto& exec, const auto& x, const auto& dy, const auto& dx,
+                    gelu_formula formula) const {
+        detail::with_gelu_function(formula,
+                                   [&]<class F>(F) { map_elements(detail::slope_of<F>{}, exec, dx, x, dy); });
     }
 };
 

@@ -19,6 +19,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <limits>
 #include <span>
 #include <string>
@@ -296,6 +297,25 @@ inline void check_shape(std::string_view function, const named_operand& operand,
     const std::string_view name = operand.name;
     check_equal_sizes(function, join_text({name, ".rows"}), operand.extent.rows, rows_name, rows);
     check_equal_sizes(function, join_text({name, ".columns"}), operand.extent.columns, columns_name, columns);
+}
+
+/// Throws unless `operand` is a matrix of the shape of `like`.
+inline void check_same_shape(std::string_view function, const named_operand& operand,
+                             const named_operand& like) {
+    check_operand(function, operand);
+    const view_extent& extent = like.extent;
+    if (operand.extent.rows == extent.rows && operand.extent.columns == extent.columns) return;
+    check_shape(function, operand, extent.rows, join_text({like.name, ".rows"}), extent.columns,
+                join_text({like.name, ".columns"}));
+}
+
+/// Throws if one of the results of an op overlaps an operand or another one of them.
+inline void check_separate_results(std::string_view function, std::span<const named_operand> results,
+                                   std::initializer_list<named_operand> operands) {
+    for (std::size_t i = 0; i < results.size(); ++i) {
+        for (const named_operand& operand : operands) check_separate(function, results[i], operand);
+        for (std::size_t j = 0; j < i; ++j) check_separate(function, results[i], results[j]);
+    }
 }
 
 /// Throws unless `operand`, an array, has this size.

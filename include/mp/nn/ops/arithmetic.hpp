@@ -70,31 +70,44 @@ template <class View>
 template <class View>
 void check_matrix_or_row(std::string_view function, const named_operand& operand, const View& view,
                          const named_operand& a) {
-    const std::string rows = std::string(a.name) + ".rows";
-    const std::string columns = std::string(a.name) + ".columns";
     if (is_matrix_operand(view)) {
-        check_shape(function, operand, a.extent.rows, rows, a.extent.columns, columns);
+        check_same_shape(function, operand, a);
     } else if (is_present(view)) {
-        check_size(function, operand, a.extent.columns, columns);
+        check_size(function, operand, a.extent.columns, std::string(a.name) + ".columns");
     }
 }
 
-/// Checks the arguments of y = a b, whatever the operation.
-void check_binary(std::string_view function, const auto& exec, const auto& a, const auto& b, const auto& y) {
-    check_executor(function, exec);
-    const auto left = named("a", a);
-    const auto right = named("b", b);
-    const auto output = named("y", y);
-    check_operand(function, left);
-    check_matrix_or_row(function, right, b, left);
-    check_matrix_or_row(function, output, y, left);
-    check_separate_or_same(function, output, left);
-    if (is_matrix_operand(b)) {
-        check_separate_or_same(function, output, right);
-    } else {
-        check_separate(function, output, right);
+/// Tag of y = f(a, b), element by element: mixes arrays, so in the widest of their types.
+template <class Op, autocast::fixed_string Name, class Function>
+struct binary_op : library_op<Op, Name> {
+    static constexpr auto category = op_category::promote_widest;
+    static constexpr std::array<std::string_view, 4> argument_names{"exec", "a", "b", "y"};
+
+    static void validate(const auto& exec, const auto& a, const auto& b, const auto& y) {
+        check_executor(Op::function, exec);
+        const auto left = named("a", a);
+        const auto right = named("b", b);
+        const auto output = named("y", y);
+        check_operand(Op::function, left);
+        check_matrix_or_row(Op::function, right, b, left);
+        check_matrix_or_row(Op::function, output, y, left);
+        check_separate_or_same(Op::function, output, left);
+        if (is_matrix_operand(b)) {
+            check_separate_or_same(Op::function, output, right);
+        } else {
+            check_separate(Op::function, output, right);
+        }
     }
-}
+
+    /// Computes the op on a CPU, for operands of any type.
+    template <class Real>
+    static void compute(const cpu& exec, const any_operand& a, const any_operand& b, const any_operand& y) {
+        map_operands<Function, Real>(exec, y, a, as_matrix(b, a.rows));
+    }
+    void operator()(const gpu_executor auto& exec, const auto& a, const auto& b, const auto& y) const {
+        map_elements(Function{}, exec, y, a, as_matrix(b, a.rows));
+    }
+};
 
 struct product_term {
     template <class T>
@@ -143,27 +156,10 @@ void write_gradient(const Executor& /*exec*/, Term /*term*/, ops::absent_t /*res
 
 namespace mp::ops { inline namespace MP_ISA_NAMESPACE {
 
-/// Tag of add(): mixes arrays, so in the widest of their types.
-struct add_op : detail::library_op<add_op, "add"> {
-    static constexpr auto category = op_category::promote_widest;
-    static constexpr std::array<std::string_view, 4> argument_names{"exec", "a", "b", "y"};
+/// Tag of add().
+struct add_op : detail::binary_op<add_op, "add", detail::sum_function> {
     static constexpr std::array<std::string_view, 6> known_as{"Add",          "AddV2",         "BiasAdd",
                                                               "elemwise_add", "broadcast_add", "_npi_add"};
-
-    static void validate(const auto& exec, const auto& a, const auto& b, const auto& y) {
-        detail::check_binary("mp::ops::add", exec, a, b, y);
-    }
-
-    /// Computes the op on a CPU, for operands of any type.
-    template <class Real>
-    static void compute(const cpu& exec, const detail::any_operand& a, const detail::any_operand& b,
-                        const detail::any_operand& y) {
-        map_operands<detail::sum_function, Real>(exec, y, a, detail::as_matrix(b, a.rows));
-    }
-    template <gpu_executor Executor, element A, class B, element Y>
-    void operator()(const Executor& exec, matrix_view<const A> a, const B& b, matrix_view<Y> y) const {
-        map_elements(detail::sum_function{}, exec, y, a, detail::as_matrix(b, a.rows));
-    }
 };
 
 /// y = a + b, element by element. b is a matrix of the shape of a and y, or a contiguous range of a.columns
@@ -183,27 +179,10 @@ void add(const Executor& exec, matrix_view<A> a, const B& b, const Y& y) {
                             detail::output_view(y));
 }
 
-/// Tag of multiply(): mixes arrays, so in the widest of their types.
-struct multiply_op : detail::library_op<multiply_op, "multiply"> {
-    static constexpr auto category = op_category::promote_widest;
-    static constexpr std::array<std::string_view, 4> argument_names{"exec", "a", "b", "y"};
+/// Tag of multiply().
+struct multiply_op : detail::binary_op<multiply_op, "multiply", detail::product_function> {
     static constexpr std::array<std::string_view, 5> known_as{"mul", "Mul", "elemwise_mul", "broadcast_mul",
                                                               "_npi_multiply"};
-
-    static void validate(const auto& exec, const auto& a, const auto& b, const auto& y) {
-        detail::check_binary("mp::ops::multiply", exec, a, b, y);
-    }
-
-    /// Computes the op on a CPU, for operands of any type.
-    template <class Real>
-    static void compute(const cpu& exec, const detail::any_operand& a, const detail::any_operand& b,
-                        const detail::any_operand& y) {
-        map_operands<detail::product_function, Real>(exec, y, a, detail::as_matrix(b, a.rows));
-    }
-    template <gpu_executor Executor, element A, class B, element Y>
-    void operator()(const Executor& exec, matrix_view<const A> a, const B& b, matrix_view<Y> y) const {
-        map_elements(detail::product_function{}, exec, y, a, detail::as_matrix(b, a.rows));
-    }
 };
 
 /// y = a * b, element by element (not the matrix product: that is matmul). Operands, rounding and errors are
@@ -241,8 +220,7 @@ struct add_backward_op : detail::library_op<add_backward_op, "add_backward"> {
         write_gradient<Real>(exec, detail::itself{}, db, dy);
         write_gradient<Real>(exec, detail::itself{}, da, dy);
     }
-    template <gpu_executor Executor, element DY, class DA, class DB>
-    void operator()(const Executor& exec, matrix_view<const DY> dy, const DA& da, const DB& db) const {
+    void operator()(const gpu_executor auto& exec, const auto& dy, const auto& da, const auto& db) const {
         write_gradient(exec, detail::itself{}, db, dy);
         write_gradient(exec, detail::itself{}, da, dy);
     }
@@ -296,9 +274,8 @@ struct multiply_backward_op : detail::library_op<multiply_backward_op, "multiply
         write_gradient<Real>(exec, detail::product_term{}, db, dy, a);
         write_gradient<Real>(exec, detail::product_term{}, da, dy, detail::as_matrix(b, a.rows));
     }
-    template <gpu_executor Executor, element A, class B, element DY, class DA, class DB>
-    void operator()(const Executor& exec, matrix_view<const A> a, const B& b, matrix_view<const DY> dy,
-                    const DA& da, const DB& db) const {
+    void operator()(const gpu_executor auto& exec, const auto& a, const auto& b, const auto& dy,
+                    const auto& da, const auto& db) const {
         write_gradient(exec, detail::product_term{}, db, dy, a);
         write_gradient(exec, detail::product_term{}, da, dy, detail::as_matrix(b, a.rows));
     }

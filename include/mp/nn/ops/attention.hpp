@@ -71,11 +71,8 @@ struct scaled_dot_product_attention_op
         return {heads.queries, heads.keys, heads.head_dim};
     }
 
-    template <gpu_executor Executor, element Q, element K, element V, class Mask, element Y>
-    void operator()(const Executor& exec, matrix_view<const Q> q, matrix_view<const K> k,
-                    matrix_view<const V> v, const Mask& mask, matrix_view<Y> y,
-                    const attention_options& options, std::span<softmax_statistics_of<Q>> statistics) const {
-        attend(detail::attention_function{}, exec, q, k, v, mask, y, options, statistics);
+    void operator()(const gpu_executor auto& exec, const auto&... operands) const {
+        attend(detail::attention_function{}, exec, operands...);
     }
     /// Computes the op on a CPU, for operands of any type.
     template <class Real>
@@ -180,33 +177,16 @@ struct scaled_dot_product_attention_backward_op
         detail::check_attention(function, exec, queries, keys, values, mask, gradient, saved, options);
         const detail::named_operand results[] = {detail::named("dq", dq), detail::named("dk", dk),
                                                  detail::named("dv", dv)};
-        if (detail::is_present(dq)) {
-            detail::check_shape(function, results[0], queries.extent.rows, "q.rows", queries.extent.columns,
-                                "q.columns");
-        }
-        if (detail::is_present(dk)) {
-            detail::check_shape(function, results[1], keys.extent.rows, "k.rows", keys.extent.columns,
-                                "k.columns");
-        }
-        if (detail::is_present(dv)) {
-            detail::check_shape(function, results[2], values.extent.rows, "v.rows", values.extent.columns,
-                                "v.columns");
-        }
-        for (int i = 0; i < 3; ++i) {
-            for (const auto& operand :
-                 {queries, keys, values, detail::named("mask", mask), gradient, saved}) {
-                detail::check_separate(function, results[i], operand);
-            }
-            for (int j = 0; j < i; ++j) detail::check_separate(function, results[i], results[j]);
-        }
+        if (detail::is_present(dq)) detail::check_same_shape(function, results[0], queries);
+        if (detail::is_present(dk)) detail::check_same_shape(function, results[1], keys);
+        if (detail::is_present(dv)) detail::check_same_shape(function, results[2], values);
+        detail::check_separate_results(function, results,
+                                       {queries, keys, values, detail::named("mask", mask), gradient, saved});
     }
 
-    template <gpu_executor Executor, element Q, element K, element V, class Mask, element DY, class DQ,
-              class DK, class DV>
-    void operator()(const Executor& exec, matrix_view<const Q> q, matrix_view<const K> k,
-                    matrix_view<const V> v, const Mask& mask, matrix_view<const DY> dy, const DQ& dq,
-                    const DK& dk, const DV& dv, const attention_options& options,
-                    std::span<const softmax_statistics_of<Q>> /*statistics*/) const {
+    void operator()(const gpu_executor auto& exec, const auto& q, const auto& k, const auto& v,
+                    const auto& mask, const auto& dy, const auto& dq, const auto& dk, const auto& dv,
+                    const attention_options& options, const auto& /*statistics*/) const {
         attend_backward(detail::attention_function{}, exec, q, k, v, mask, dy, dq, dk, dv, options);
     }
     /// Computes the op on a CPU, for operands of any type.

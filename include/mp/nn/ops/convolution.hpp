@@ -51,10 +51,8 @@ inline void check_convolution(std::string_view function, const named_operand& x,
 namespace mp::ops { inline namespace MP_ISA_NAMESPACE {
 
 /// Tag of conv2d(): a matrix product, so in the low precision of the policy.
-struct conv2d_op {
-    static constexpr std::string_view name = "conv2d";
+struct conv2d_op : detail::library_op<conv2d_op, "conv2d"> {
     static constexpr auto category = op_category::lower_precision;
-    static constexpr bool computes_in_float = true;
     static constexpr std::array<std::string_view, 6> argument_names = {"exec", "x", "w",
                                                                        "b",    "y", "geometry"};
     static constexpr std::array<std::string_view, 5> known_as = {
@@ -63,7 +61,6 @@ struct conv2d_op {
 
     static void validate(const auto& exec, const auto& x, const auto& w, const auto& b, const auto& y,
                          const conv2d_geometry& geometry) {
-        constexpr std::string_view function = "mp::ops::conv2d";
         detail::check_executor(function, exec);
         const auto input = detail::named("x", x);
         const auto weights = detail::named("w", w);
@@ -82,12 +79,9 @@ struct conv2d_op {
         return {w.rows / geometry.groups, geometry.output_positions(), geometry.patch_size()};
     }
 
-    template <gpu_executor Executor, element X, element W, class Bias, element Y>
-    void operator()(const Executor& exec, matrix_view<const X> x, matrix_view<const W> w, const Bias& b,
-                    matrix_view<Y> y, const conv2d_geometry& geometry) const {
-        convolve(detail::convolution_function{}, exec, x, w, b, y, geometry);
+    void operator()(const gpu_executor auto& exec, const auto&... operands) const {
+        convolve(detail::convolution_function{}, exec, operands...);
     }
-    using compiled_op = conv2d_op;
     /// Computes the op on a CPU, for operands of any type.
     template <class Real>
     static void compute(const cpu& exec, const detail::any_operand& x, const detail::any_operand& w,
@@ -142,10 +136,8 @@ void conv2d(const Executor& exec, matrix_view<X> x, const W& w, const Bias& b, c
 }
 
 /// Tag of conv2d_backward(): matrix products, so in the low precision of the policy.
-struct conv2d_backward_op {
-    static constexpr std::string_view name = "conv2d_backward";
+struct conv2d_backward_op : detail::library_op<conv2d_backward_op, "conv2d_backward"> {
     static constexpr auto category = op_category::lower_precision;
-    static constexpr bool computes_in_float = true;
     using forward_op = conv2d_op;
     static constexpr std::array<std::string_view, 8> argument_names = {"exec", "x",  "w",  "dy",
                                                                        "dx",   "dw", "db", "geometry"};
@@ -156,7 +148,6 @@ struct conv2d_backward_op {
 
     static void validate(const auto& exec, const auto& x, const auto& w, const auto& dy, const auto& dx,
                          const auto& dw, const auto& db, const conv2d_geometry& geometry) {
-        constexpr std::string_view function = "mp::ops::conv2d_backward";
         detail::check_executor(function, exec);
         const auto input = detail::named("x", x);
         const auto weights = detail::named("w", w);
@@ -164,32 +155,17 @@ struct conv2d_backward_op {
         const detail::named_operand results[] = {detail::named("dx", dx), detail::named("dw", dw),
                                                  detail::named("db", db)};
         detail::check_convolution(function, input, weights, gradient, geometry);
-        if (detail::is_present(dx)) {
-            detail::check_shape(function, results[0], input.extent.rows, "x.rows", input.extent.columns,
-                                "x.columns");
-        }
-        if (detail::is_present(dw)) {
-            detail::check_shape(function, results[1], weights.extent.rows, "w.rows", weights.extent.columns,
-                                "w.columns");
-        }
+        if (detail::is_present(dx)) detail::check_same_shape(function, results[0], input);
+        if (detail::is_present(dw)) detail::check_same_shape(function, results[1], weights);
         if (detail::is_present(db)) {
             detail::check_size(function, results[2], weights.extent.rows, "w.rows");
         }
-        for (int i = 0; i < 3; ++i) {
-            for (const auto& operand : {input, weights, gradient}) {
-                detail::check_separate(function, results[i], operand);
-            }
-            for (int j = 0; j < i; ++j) detail::check_separate(function, results[i], results[j]);
-        }
+        detail::check_separate_results(function, results, {input, weights, gradient});
     }
 
-    template <gpu_executor Executor, element X, element W, element DY, class DX, class DW, class DB>
-    void operator()(const Executor& exec, matrix_view<const X> x, matrix_view<const W> w,
-                    matrix_view<const DY> dy, const DX& dx, const DW& dw, const DB& db,
-                    const conv2d_geometry& geometry) const {
-        convolve_backward(detail::convolution_function{}, exec, x, w, dy, dx, dw, db, geometry);
+    void operator()(const gpu_executor auto& exec, const auto&... operands) const {
+        convolve_backward(detail::convolution_function{}, exec, operands...);
     }
-    using compiled_op = conv2d_backward_op;
     /// Computes the op on a CPU, for operands of any type.
     template <class Real>
     static void compute(const cpu& exec, const detail::any_operand& x, const detail::any_operand& w,

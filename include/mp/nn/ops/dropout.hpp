@@ -3,13 +3,13 @@
 /// Dropout, forward and backward, with a mask that is computed from a counter and never stored.
 #pragma once
 
-#include <mp/error.hpp>
 #include <mp/executor.hpp>
 #include <mp/matrix_view.hpp>
 #include <mp/nn/autocast/library_op.hpp>
 #include <mp/nn/ops/arguments.hpp>
 #include <mp/nn/ops/dropout/mask.hpp>
 #include <mp/nn/ops/matrix_operand.hpp>
+#include <mp/nn/ops/unary_op.hpp>
 #include <mp/numbers/format/classification.hpp>
 #include <mp/numbers/format/philox.hpp>
 #include <mp/numbers/rules/rounded_doubles.hpp>
@@ -60,42 +60,37 @@ void apply_dropout(const cpu& exec, const any_matrix& from, const any_matrix& to
 }
 #endif
 
-void check_dropout(std::string_view function, const auto& exec, const named_operand& from,
-                   const named_operand& to, std::string_view from_rows, std::string_view from_columns,
-                   const ops::dropout_options& options) {
-    check_executor(function, exec);
-    check_operand(function, from);
-    check_shape(function, to, from.extent.rows, from_rows, from.extent.columns, from_columns);
-    check_separate_or_same(function, to, from);
-    check_dropout_probability(function, "options.probability", options.probability);
-}
+/// Tag of dropout, or of its gradient, which is the same function. Right in any format, so nothing is cast.
+template <class Op, autocast::fixed_string Name, autocast::fixed_string From, autocast::fixed_string To>
+struct dropout_pass : library_op<Op, Name> {
+    static constexpr auto category = op_category::pass_through;
+    static constexpr std::array<std::string_view, 4> argument_names{"exec", From.view(), To.view(),
+                                                                    "options"};
+
+    static void validate(const auto& exec, const auto& from, const auto& to,
+                         const ops::dropout_options& options) {
+        check_unary(Op::function, exec, named(From.view(), from), named(To.view(), to));
+        check_dropout_probability(Op::function, "options.probability", options.probability);
+    }
+
+    /// Computes the op on a CPU, for operands of any type.
+    template <class Real>
+    static void compute(const cpu& exec, const any_operand& from, const any_operand& to,
+                        const ops::dropout_options& options) {
+        apply_dropout<Real>(exec, from, to, options);
+    }
+    void operator()(const gpu_executor auto& exec, const auto&... operands) const {
+        apply_dropout(dropout_walk{}, exec, operands...);
+    }
+};
 
 }}  // namespace mp::detail
 
 namespace mp::ops { inline namespace MP_ISA_NAMESPACE {
 
-/// Tag of dropout(): right in any format, so nothing is cast.
-struct dropout_op : detail::library_op<dropout_op, "dropout"> {
-    static constexpr auto category = op_category::pass_through;
-    static constexpr std::array<std::string_view, 4> argument_names{"exec", "x", "y", "options"};
+/// Tag of dropout().
+struct dropout_op : detail::dropout_pass<dropout_op, "dropout", "x", "y"> {
     static constexpr std::array<std::string_view, 2> known_as{"native_dropout", "Dropout"};
-
-    static void validate(const auto& exec, const auto& x, const auto& y, const dropout_options& options) {
-        detail::check_dropout("mp::ops::dropout", exec, detail::named("x", x), detail::named("y", y),
-                              "x.rows", "x.columns", options);
-    }
-
-    /// Computes the op on a CPU, for operands of any type.
-    template <class Real>
-    static void compute(const cpu& exec, const detail::any_operand& x, const detail::any_operand& y,
-                        const dropout_options& options) {
-        apply_dropout<Real>(exec, x, y, options);
-    }
-    template <gpu_executor Executor, element X, element Y>
-    void operator()(const Executor& exec, matrix_view<const X> x, matrix_view<Y> y,
-                    const dropout_options& options) const {
-        apply_dropout(detail::dropout_walk{}, exec, x, y, options);
-    }
 };
 
 /// y = x / (1 - probability) where the mask keeps an element, and +0 where it drops it, whatever x is there.
@@ -117,28 +112,9 @@ void dropout(const Executor& exec, matrix_view<X> x, const Y& y, const dropout_o
 }
 
 /// Tag of dropout_backward().
-struct dropout_backward_op : detail::library_op<dropout_backward_op, "dropout_backward"> {
-    static constexpr auto category = dropout_op::category;
+struct dropout_backward_op : detail::dropout_pass<dropout_backward_op, "dropout_backward", "dy", "dx"> {
     using forward_op = dropout_op;
-    static constexpr std::array<std::string_view, 4> argument_names{"exec", "dy", "dx", "options"};
     static constexpr std::array<std::string_view, 1> known_as{"native_dropout_backward"};
-
-    static void validate(const auto& exec, const auto& dy, const auto& dx, const dropout_options& options) {
-        detail::check_dropout("mp::ops::dropout_backward", exec, detail::named("dy", dy),
-                              detail::named("dx", dx), "dy.rows", "dy.columns", options);
-    }
-
-    /// Computes the op on a CPU, for operands of any type.
-    template <class Real>
-    static void compute(const cpu& exec, const detail::any_operand& dy, const detail::any_operand& dx,
-                        const dropout_options& options) {
-        apply_dropout<Real>(exec, dy, dx, options);
-    }
-    template <gpu_executor Executor, element DY, element DX>
-    void operator()(const Executor& exec, matrix_view<const DY> dy, matrix_view<DX> dx,
-                    const dropout_options& options) const {
-        apply_dropout(detail::dropout_walk{}, exec, dy, dx, options);
-    }
 };
 
 /// The gradient of dropout() with the same options: dx = dy / (1 - probability) where the mask keeps an

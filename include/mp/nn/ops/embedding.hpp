@@ -232,10 +232,8 @@ struct embedding_op : detail::library_op<embedding_op, "embedding"> {
                         const detail::any_integers& indices, const detail::any_operand& y) {
         gather_rows<Real>(exec, table, indices, y);
     }
-    template <gpu_executor Executor, element Table, std::integral Index, element Y>
-    void operator()(const Executor& exec, matrix_view<const Table> table, std::span<const Index> indices,
-                    matrix_view<Y> y) const {
-        gather_rows(detail::table_rows{}, exec, table, indices, y);
+    void operator()(const gpu_executor auto& exec, const auto&... operands) const {
+        gather_rows(detail::table_rows{}, exec, operands...);
     }
 };
 
@@ -294,9 +292,8 @@ struct embedding_backward_op : detail::library_op<embedding_backward_op, "embedd
                         const detail::any_operand& dtable, const embedding_options& options) {
         add_rows<Real>(exec, indices, dy, dtable, dtable.beta() > 0, options.padding_index.value_or(-1));
     }
-    template <gpu_executor Executor, std::integral Index, element DY, matrix_result DTable>
-    void operator()(const Executor& exec, std::span<const Index> indices, matrix_view<const DY> dy,
-                    const DTable& result, const embedding_options& options) const {
+    void operator()(const gpu_executor auto& exec, const auto& indices, const auto& dy, const auto& result,
+                    const embedding_options& options) const {
         const auto dtable = detail::result_view(result);
         add_rows(detail::table_rows{}, exec, indices, dy, dtable, detail::result_beta(result) > 0,
                  options.padding_index.value_or(-1));

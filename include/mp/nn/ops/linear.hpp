@@ -66,9 +66,8 @@ struct matmul_op : detail::library_op<matmul_op, "matmul"> {
                         const detail::any_operand& c) {
         multiply_matrices<Real>(exec, 1.0, a, b, c.beta(), c);
     }
-    template <gpu_executor Executor, element A, element B, matrix_result C>
-    void operator()(const Executor& exec, matrix_view<const A> a, matrix_view<const B> b, const C& c) const {
-        multiply_two(detail::linear_function{}, exec, a, b, c);
+    void operator()(const gpu_executor auto& exec, const auto&... operands) const {
+        multiply_two(detail::linear_function{}, exec, operands...);
     }
 };
 
@@ -112,6 +111,10 @@ struct linear_layer : library_op<Op, Name> {
     static autocast::product_size product(const auto&, const auto& x, const auto& w, const auto&...) {
         return {x.rows, w.rows, x.columns};
     }
+
+    void operator()(const gpu_executor auto& exec, const auto&... operands) const {
+        multiply_layer(linear_function{}, exec, operands...);
+    }
 };
 
 }}  // namespace mp::detail
@@ -140,11 +143,6 @@ struct linear_op : detail::linear_layer<linear_op, "linear"> {
     static void compute(const cpu& exec, const detail::any_operand& x, const detail::any_operand& w,
                         const detail::any_operand& b, const detail::any_operand& y, activation act) {
         compute_linear<Real>(exec, x, w, b, {}, y, act);
-    }
-    template <gpu_executor Executor, element X, element W, class Bias, element Y>
-    void operator()(const Executor& exec, matrix_view<const X> x, matrix_view<const W> w, const Bias& b,
-                    matrix_view<Y> y, activation act) const {
-        multiply_layer(detail::linear_function{}, exec, x, w, b, y, act);
     }
 };
 
@@ -184,25 +182,14 @@ void check_linear_backward(std::string_view function, std::string_view dx_name, 
     const auto weights = named("w", w);
     const auto gradient = named("dy", dy);
     const named_operand results[] = {named(dx_name, dx), named("dw", dw), named("db", db)};
-    const auto batch = input.extent.rows;
-    const auto in = input.extent.columns;
     const auto out = weights.extent.rows;
     check_operand(function, input);
-    check_shape(function, weights, out, "w.rows", in, "x.columns");
-    check_shape(function, gradient, batch, "x.rows", out, "w.rows");
-    if (is_present(dx)) {
-        check_shape(function, results[0], batch, "x.rows", in, "x.columns");
-    }
-    if (is_present(dw)) {
-        check_shape(function, results[1], out, "w.rows", in, "w.columns");
-    }
-    if (is_present(db)) {
-        check_size(function, results[2], out, "w.rows");
-    }
-    for (int i = 0; i < 3; ++i) {
-        for (const auto& operand : {input, weights, gradient}) check_separate(function, results[i], operand);
-        for (int j = 0; j < i; ++j) check_separate(function, results[i], results[j]);
-    }
+    check_shape(function, weights, out, "w.rows", input.extent.columns, "x.columns");
+    check_shape(function, gradient, input.extent.rows, "x.rows", out, "w.rows");
+    if (is_present(dx)) check_same_shape(function, results[0], input);
+    if (is_present(dw)) check_same_shape(function, results[1], weights);
+    if (is_present(db)) check_size(function, results[2], out, "w.rows");
+    check_separate_results(function, results, {input, weights, gradient});
 }
 
 }}  // namespace mp::detail
@@ -232,10 +219,8 @@ struct linear_backward_op : detail::library_op<linear_backward_op, "linear_backw
         if (dw) multiply_matrices<Real>(exec, 1.0, dy.transposed(), x, dw.beta(), dw);
         if (db) sum_per<Real>(exec, dy, db, per::column, 1);
     }
-    template <gpu_executor Executor, element X, element W, element DY, class DX, class DW, class DB>
-    void operator()(const Executor& exec, matrix_view<const X> x, matrix_view<const W> w,
-                    matrix_view<const DY> dy, const DX& dx, const DW& dw, const DB& db) const {
-        multiply_layer_backward(detail::linear_function{}, exec, x, w, dy, dx, dw, db);
+    void operator()(const gpu_executor auto& exec, const auto&... operands) const {
+        multiply_layer_backward(detail::linear_function{}, exec, operands...);
     }
 };
 
@@ -313,11 +298,6 @@ struct linear_with_preactivation_op
             compute_linear<Real>(exec, x, w, b, z, y, act);
         }
     }
-    template <gpu_executor Executor, element X, element W, class Bias, element Z, element Y>
-    void operator()(const Executor& exec, matrix_view<const X> x, matrix_view<const W> w, const Bias& b,
-                    matrix_view<Z> z, matrix_view<Y> y, activation act) const {
-        multiply_layer(detail::linear_function{}, exec, x, w, b, z, y, act);
-    }
 };
 
 /// y = act(z) with z = x w^T + b, which is kept, too, for gelu_backward() or silu_backward(): linear() and the op of the
@@ -355,8 +335,7 @@ struct linear_backward_with_preactivation_op
         detail::check_activation(function, act);
         detail::check_linear_backward(function, "dz", exec, x, w, dy, dz, dw, db);
         const auto before = detail::named("z", z);
-        detail::check_shape(function, before, detail::named("x", x).extent.rows, "x.rows",
-                            detail::named("x", x).extent.columns, "x.columns");
+        detail::check_same_shape(function, before, detail::named("x", x));
         for (const auto& result :
              {detail::named("dz", dz), detail::named("dw", dw), detail::named("db", db)}) {
             detail::check_separate(function, result, before);
@@ -372,12 +351,8 @@ struct linear_backward_with_preactivation_op
         multiply_by_slope<Real>(exec, dy, w, z, dz, act);
         linear_backward_op::compute<Real>(exec, x, w, dy, {}, dw, db);
     }
-    template <gpu_executor Executor, element X, element W, element DY, element Z, element DZ, class DW,
-              class DB>
-    void operator()(const Executor& exec, matrix_view<const X> x, matrix_view<const W> w,
-                    matrix_view<const DY> dy, matrix_view<const Z> z, matrix_view<DZ> dz, const DW& dw,
-                    const DB& db, activation act) const {
-        multiply_layer_backward(detail::linear_function{}, exec, x, w, dy, z, dz, dw, db, act);
+    void operator()(const gpu_executor auto& exec, const auto&... operands) const {
+        multiply_layer_backward(detail::linear_function{}, exec, operands...);
     }
 };
 

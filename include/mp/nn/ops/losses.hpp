@@ -64,8 +64,7 @@ void check_regression(std::string_view function, const auto& exec, const named_o
         if (size != 0) continue;
         throw_argument(function, name, 0, "must be at least 1, since the mean of no losses is undefined");
     }
-    check_shape(function, target, prediction.extent.rows, "prediction.rows", prediction.extent.columns,
-                "prediction.columns");
+    check_same_shape(function, target, prediction);
     check_loss_factors(function, factors);
 }
 
@@ -88,6 +87,10 @@ Real mean_difference(const cpu& exec, Difference difference, const any_matrix& p
 /// What the losses share; Op is the tag.
 template <class Op, autocast::fixed_string Name>
 struct regression_loss : library_op<Op, Name> {
+    static constexpr auto category = op_category::full_precision;
+    static constexpr std::array<std::string_view, 4> argument_names{"exec", "prediction", "target",
+                                                                    "factors"};
+
     static void validate(cpu exec, const auto& prediction, const auto& target,
                          const ops::loss_factors& factors) {
         check_regression(Op::function, exec, named("prediction", prediction), named("target", target),
@@ -133,9 +136,8 @@ struct regression_loss_to_memory {
             mean_difference<Real>(exec, typename Forward::difference{}, prediction, target, factors.weight);
         store_elements(*loss.type, &value, 1, loss.at(0, 0));
     }
-    template <gpu_executor Executor, ops::element X, ops::element T, class Loss>
-    void operator()(const Executor& exec, matrix_view<const X> prediction, matrix_view<const T> target,
-                    std::span<Loss> loss, const ops::loss_factors& factors) const {
+    void operator()(const gpu_executor auto& exec, const auto& prediction, const auto& target,
+                    const auto& loss, const ops::loss_factors& factors) const {
         regression_loss_to(regression_walk{function}, exec, typename Forward::difference{}, prediction,
                            target, loss, factors.weight);
     }
@@ -143,14 +145,17 @@ struct regression_loss_to_memory {
 
 template <class Op, autocast::fixed_string Name>
 struct regression_loss_backward : library_op<Op, Name> {
+    static constexpr auto category = op_category::full_precision;
+    static constexpr std::array<std::string_view, 5> argument_names{"exec", "prediction", "target",
+                                                                    "dprediction", "factors"};
+
     static void validate(const auto& exec, const auto& prediction, const auto& target,
                          const auto& dprediction, const ops::loss_factors& factors) {
         const auto input = named("prediction", prediction);
         const auto expected = named("target", target);
         const auto result = named("dprediction", dprediction);
         check_regression(Op::function, exec, input, expected, factors);
-        check_shape(Op::function, result, input.extent.rows, "prediction.rows", input.extent.columns,
-                    "prediction.columns");
+        check_same_shape(Op::function, result, input);
         check_separate_or_same(Op::function, result, input);
         check_separate_or_same(Op::function, result, expected);
     }
@@ -168,9 +173,8 @@ struct regression_loss_backward : library_op<Op, Name> {
             },
             dprediction, prediction, target);
     }
-    template <gpu_executor Executor, ops::element X, ops::element T, ops::element DX>
-    void operator()(const Executor& exec, matrix_view<const X> prediction, matrix_view<const T> target,
-                    matrix_view<DX> dprediction, const ops::loss_factors& factors) const {
+    void operator()(const gpu_executor auto& exec, const auto& prediction, const auto& target,
+                    const auto& dprediction, const ops::loss_factors& factors) const {
         const double factor =
             gradient_factor(factors, static_cast<double>(prediction.rows * prediction.columns));
         regression_gradient(regression_walk{Op::function}, exec, typename Op::forward_op::difference{},
@@ -185,9 +189,6 @@ namespace mp::ops { inline namespace MP_ISA_NAMESPACE {
 /// Tag of mean_squared_error(): a square and a long sum, so in float.
 struct mean_squared_error_op : detail::regression_loss<mean_squared_error_op, "mean_squared_error"> {
     using difference = detail::squared_difference;
-    static constexpr auto category = op_category::full_precision;
-    static constexpr std::array<std::string_view, 4> argument_names{"exec", "prediction", "target",
-                                                                    "factors"};
     static constexpr std::array<std::string_view, 2> known_as{"mse_loss", "loss"};
 };
 
@@ -231,9 +232,6 @@ void mean_squared_error(const Executor& exec, matrix_view<X> prediction, matrix_
 struct mean_squared_error_backward_op
     : detail::regression_loss_backward<mean_squared_error_backward_op, "mean_squared_error_backward"> {
     using forward_op = mean_squared_error_op;
-    static constexpr auto category = forward_op::category;
-    static constexpr std::array<std::string_view, 5> argument_names{"exec", "prediction", "target",
-                                                                    "dprediction", "factors"};
     static constexpr std::array<std::string_view, 1> known_as{"mse_loss_backward"};
 };
 
@@ -259,9 +257,6 @@ void mean_squared_error_backward(const Executor& exec, matrix_view<X> prediction
 /// Tag of mean_absolute_error(): a long sum, so in float.
 struct mean_absolute_error_op : detail::regression_loss<mean_absolute_error_op, "mean_absolute_error"> {
     using difference = detail::absolute_difference;
-    static constexpr auto category = op_category::full_precision;
-    static constexpr std::array<std::string_view, 4> argument_names{"exec", "prediction", "target",
-                                                                    "factors"};
     static constexpr std::array<std::string_view, 2> known_as{"l1_loss", "loss"};
 };
 
@@ -297,9 +292,6 @@ void mean_absolute_error(const Executor& exec, matrix_view<X> prediction, matrix
 struct mean_absolute_error_backward_op
     : detail::regression_loss_backward<mean_absolute_error_backward_op, "mean_absolute_error_backward"> {
     using forward_op = mean_absolute_error_op;
-    static constexpr auto category = forward_op::category;
-    static constexpr std::array<std::string_view, 5> argument_names{"exec", "prediction", "target",
-                                                                    "dprediction", "factors"};
     static constexpr std::array<std::string_view, 1> known_as{"l1_loss_backward"};
 };
 

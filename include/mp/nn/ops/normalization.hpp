@@ -76,7 +76,7 @@ void check_normalize_rows(std::string_view function, const auto& exec, const aut
     check_normalization(function, exec, input, options, of_rows);
     check_column_array(function, gamma, scale, input);
     check_column_array(function, beta, shift, input);
-    check_shape(function, output, input.extent.rows, "x.rows", input.extent.columns, "x.columns");
+    check_same_shape(function, output, input);
     check_separate_or_same(function, output, input);
     for (const auto& operand : {scale, shift}) check_separate(function, output, operand);
     for (const auto& operand : {input, scale, shift, output}) check_separate(function, of_rows, operand);
@@ -93,10 +93,8 @@ void check_normalize_rows_backward(std::string_view function, const auto& exec, 
     const named_operand results[] = {named("dx", dx), named("dgamma", dgamma), named("dbeta", dbeta)};
     check_normalization(function, exec, input, options, of_rows);
     check_column_array(function, gamma, scale, input);
-    check_shape(function, gradient, input.extent.rows, "x.rows", input.extent.columns, "x.columns");
-    if (is_present(dx)) {
-        check_shape(function, results[0], input.extent.rows, "x.rows", input.extent.columns, "x.columns");
-    }
+    check_same_shape(function, gradient, input);
+    if (is_present(dx)) check_same_shape(function, results[0], input);
     check_column_array(function, dgamma, results[1], input);
     check_column_array(function, dbeta, results[2], input);
     for (int i = 0; i < 3; ++i) {
@@ -136,9 +134,8 @@ struct layer_norm_op : detail::library_op<layer_norm_op, "layer_norm"> {
                         std::span<basic_normalization_statistics<Real>> statistics) {
         normalize_rows<Real>(true, exec, options.epsilon, x, gamma, beta, y, statistics);
     }
-    template <gpu_executor Executor, element X, class Gamma, class Beta, element Y>
-    void operator()(const Executor& exec, matrix_view<const X> x, const Gamma& gamma, const Beta& beta,
-                    matrix_view<Y> y, const normalization_options& options, const auto& statistics) const {
+    void operator()(const gpu_executor auto& exec, const auto& x, const auto& gamma, const auto& beta,
+                    const auto& y, const normalization_options& options, const auto& statistics) const {
         normalize_rows(detail::row_normalization<true>{}, exec, options.epsilon, x, gamma, beta, y,
                        statistics);
     }
@@ -204,9 +201,8 @@ struct layer_norm_backward_op : detail::library_op<layer_norm_backward_op, "laye
         normalize_rows_backward<Real>(true, exec, options.epsilon, x, gamma, dy, dx, dgamma, dbeta,
                                       statistics);
     }
-    template <gpu_executor Executor, element X, class Gamma, element DY, class DX, class DGamma, class DBeta>
-    void operator()(const Executor& exec, matrix_view<const X> x, const Gamma& gamma,
-                    matrix_view<const DY> dy, const DX& dx, const DGamma& dgamma, const DBeta& dbeta,
+    void operator()(const gpu_executor auto& exec, const auto& x, const auto& gamma, const auto& dy,
+                    const auto& dx, const auto& dgamma, const auto& dbeta,
                     const normalization_options& options, const auto& statistics) const {
         normalize_rows_backward(detail::row_normalization<true>{}, exec, options.epsilon, x, gamma, dy, dx,
                                 dgamma, dbeta, statistics);
@@ -268,8 +264,7 @@ struct rms_norm_op : detail::library_op<rms_norm_op, "rms_norm"> {
                         std::span<basic_normalization_statistics<Real>> statistics) {
         normalize_rows<Real>(false, exec, options.epsilon, x, gamma, {}, y, statistics);
     }
-    template <gpu_executor Executor, element X, class Gamma, element Y>
-    void operator()(const Executor& exec, matrix_view<const X> x, const Gamma& gamma, matrix_view<Y> y,
+    void operator()(const gpu_executor auto& exec, const auto& x, const auto& gamma, const auto& y,
                     const normalization_options& options, const auto& statistics) const {
         normalize_rows(detail::row_normalization<false>{}, exec, options.epsilon, x, gamma, absent, y,
                        statistics);
@@ -311,10 +306,9 @@ struct rms_norm_backward_op : detail::library_op<rms_norm_backward_op, "rms_norm
                         std::span<const basic_normalization_statistics<Real>> statistics) {
         normalize_rows_backward<Real>(false, exec, options.epsilon, x, gamma, dy, dx, dgamma, {}, statistics);
     }
-    template <gpu_executor Executor, element X, class Gamma, element DY, class DX, class DGamma>
-    void operator()(const Executor& exec, matrix_view<const X> x, const Gamma& gamma,
-                    matrix_view<const DY> dy, const DX& dx, const DGamma& dgamma,
-                    const normalization_options& options, const auto& statistics) const {
+    void operator()(const gpu_executor auto& exec, const auto& x, const auto& gamma, const auto& dy,
+                    const auto& dx, const auto& dgamma, const normalization_options& options,
+                    const auto& statistics) const {
         normalize_rows_backward(detail::row_normalization<false>{}, exec, options.epsilon, x, gamma, dy, dx,
                                 dgamma, absent, statistics);
     }

@@ -198,32 +198,26 @@ void pool_average_gradient(const cpu& exec, const any_matrix& dy, const any_matr
 namespace mp::ops { inline namespace MP_ISA_NAMESPACE {
 
 /// Tag of max_pool2d(): a choice among values, right in any format, so nothing is cast.
-struct max_pool2d_op {
-    static constexpr std::string_view name = "max_pool2d";
+struct max_pool2d_op : detail::library_op<max_pool2d_op, "max_pool2d"> {
     static constexpr auto category = op_category::pass_through;
-    static constexpr bool computes_in_float = true;
     static constexpr std::array<std::string_view, 4> argument_names = {"exec", "x", "y", "geometry"};
     static constexpr std::array<std::string_view, 2> known_as = {"max_pool2d_with_indices", "MaxPool"};
 
     static void validate(const auto& exec, const auto& x, const auto& y, const pool2d_geometry& geometry) {
-        constexpr std::string_view function = "mp::ops::max_pool2d";
         const auto input = detail::named("x", x);
         const auto output = detail::named("y", y);
         detail::check_pooling(function, exec, input, output, geometry);
         detail::check_separate(function, output, input);
     }
 
-    using compiled_op = max_pool2d_op;
     /// Computes the op on a CPU, for operands of any type.
     template <class Real>
     static void compute(const cpu& exec, const detail::any_operand& x, const detail::any_operand& y,
                         const pool2d_geometry& geometry) {
         pool_largest<Real>(exec, x, y, geometry);
     }
-    template <gpu_executor Executor, element X, element Y>
-    void operator()(const Executor& exec, matrix_view<const X> x, matrix_view<Y> y,
-                    const pool2d_geometry& geometry) const {
-        pool(detail::largest_of_window{}, exec, x, y, geometry);
+    void operator()(const gpu_executor auto& exec, const auto&... operands) const {
+        pool(detail::largest_of_window{}, exec, operands...);
     }
 };
 
@@ -240,10 +234,8 @@ void max_pool2d(const Executor& exec, matrix_view<X> x, const Y& y, const pool2d
 }
 
 /// Tag of max_pool2d_backward().
-struct max_pool2d_backward_op {
-    static constexpr std::string_view name = "max_pool2d_backward";
+struct max_pool2d_backward_op : detail::library_op<max_pool2d_backward_op, "max_pool2d_backward"> {
     static constexpr auto category = op_category::pass_through;
-    static constexpr bool computes_in_float = true;
     using forward_op = max_pool2d_op;
     static constexpr std::array<std::string_view, 5> argument_names = {"exec", "x", "dy", "dx", "geometry"};
     static constexpr std::array<std::string_view, 2> known_as = {"max_pool2d_with_indices_backward",
@@ -251,27 +243,23 @@ struct max_pool2d_backward_op {
 
     static void validate(const auto& exec, const auto& x, const auto& dy, const auto& dx,
                          const pool2d_geometry& geometry) {
-        constexpr std::string_view function = "mp::ops::max_pool2d_backward";
         const auto input = detail::named("x", x);
         const auto gradient = detail::named("dy", dy);
         const auto result = detail::named("dx", dx);
         detail::check_pooling(function, exec, input, gradient, geometry);
-        detail::check_shape(function, result, input.extent.rows, "x.rows", input.extent.columns, "x.columns");
+        detail::check_same_shape(function, result, input);
         detail::check_separate(function, result, input);
         detail::check_separate(function, result, gradient);
     }
 
-    using compiled_op = max_pool2d_backward_op;
     /// Computes the op on a CPU, for operands of any type.
     template <class Real>
     static void compute(const cpu& exec, const detail::any_operand& x, const detail::any_operand& dy,
                         const detail::any_operand& dx, const pool2d_geometry& geometry) {
         pool_largest_gradient<Real>(exec, x, dy, dx, geometry);
     }
-    template <gpu_executor Executor, element X, element DY, element DX>
-    void operator()(const Executor& exec, matrix_view<const X> x, matrix_view<const DY> dy,
-                    matrix_view<DX> dx, const pool2d_geometry& geometry) const {
-        pool_gradient(detail::largest_of_window{}, exec, x, dy, dx, geometry);
+    void operator()(const gpu_executor auto& exec, const auto&... operands) const {
+        pool_gradient(detail::largest_of_window{}, exec, operands...);
     }
 };
 
@@ -288,16 +276,14 @@ void max_pool2d_backward(const Executor& exec, matrix_view<X> x, matrix_view<DY>
 }
 
 /// Tag of average_pool2d(): sums in wide precision whatever the format, so nothing is cast.
-struct average_pool2d_op {
-    static constexpr std::string_view name = "avg_pool2d";
+struct average_pool2d_op : detail::library_op<average_pool2d_op, "avg_pool2d"> {
+    static constexpr std::string_view function = "mp::ops::average_pool2d";
     static constexpr auto category = op_category::pass_through;
-    static constexpr bool computes_in_float = true;
     static constexpr std::array<std::string_view, 5> argument_names = {"exec", "x", "y", "geometry", "over"};
     static constexpr std::array<std::string_view, 1> known_as = {"AvgPool"};
 
     static void validate(const auto& exec, const auto& x, const auto& y, const pool2d_geometry& geometry,
                          average_over over) {
-        constexpr std::string_view function = "mp::ops::average_pool2d";
         const auto input = detail::named("x", x);
         const auto output = detail::named("y", y);
         detail::check_pooling(function, exec, input, output, geometry);
@@ -305,15 +291,13 @@ struct average_pool2d_op {
         detail::check_separate(function, output, input);
     }
 
-    using compiled_op = average_pool2d_op;
     /// Computes the op on a CPU, for operands of any type.
     template <class Real>
     static void compute(const cpu& exec, const detail::any_operand& x, const detail::any_operand& y,
                         const pool2d_geometry& geometry, average_over over) {
         pool_average<Real>(exec, x, y, geometry, over);
     }
-    template <gpu_executor Executor, element X, element Y>
-    void operator()(const Executor& exec, matrix_view<const X> x, matrix_view<Y> y,
+    void operator()(const gpu_executor auto& exec, const auto& x, const auto& y,
                     const pool2d_geometry& geometry, average_over over) const {
         pool(detail::average_of_window{over}, exec, x, y, geometry);
     }
@@ -329,10 +313,9 @@ void average_pool2d(const Executor& exec, matrix_view<X> x, const Y& y, const po
 }
 
 /// Tag of average_pool2d_backward().
-struct average_pool2d_backward_op {
-    static constexpr std::string_view name = "avg_pool2d_backward";
+struct average_pool2d_backward_op : detail::library_op<average_pool2d_backward_op, "avg_pool2d_backward"> {
+    static constexpr std::string_view function = "mp::ops::average_pool2d_backward";
     static constexpr auto category = op_category::pass_through;
-    static constexpr bool computes_in_float = true;
     using forward_op = average_pool2d_op;
     static constexpr std::array<std::string_view, 5> argument_names = {"exec", "dy", "dx", "geometry",
                                                                        "over"};
@@ -340,7 +323,6 @@ struct average_pool2d_backward_op {
 
     static void validate(const auto& exec, const auto& dy, const auto& dx, const pool2d_geometry& geometry,
                          average_over over) {
-        constexpr std::string_view function = "mp::ops::average_pool2d_backward";
         const auto gradient = detail::named("dy", dy);
         const auto result = detail::named("dx", dx);
         detail::check_pooling(function, exec, result, gradient, geometry);
@@ -348,15 +330,13 @@ struct average_pool2d_backward_op {
         detail::check_separate(function, result, gradient);
     }
 
-    using compiled_op = average_pool2d_backward_op;
     /// Computes the op on a CPU, for operands of any type.
     template <class Real>
     static void compute(const cpu& exec, const detail::any_operand& dy, const detail::any_operand& dx,
                         const pool2d_geometry& geometry, average_over over) {
         pool_average_gradient<Real>(exec, dy, dx, geometry, over);
     }
-    template <gpu_executor Executor, element DY, element DX>
-    void operator()(const Executor& exec, matrix_view<const DY> dy, matrix_view<DX> dx,
+    void operator()(const gpu_executor auto& exec, const auto& dy, const auto& dx,
                     const pool2d_geometry& geometry, average_over over) const {
         pool_gradient(detail::average_of_window{over}, exec, dy, dx, geometry);
     }

@@ -168,8 +168,8 @@ struct concatenate_op : detail::library_op<concatenate_op, "concatenate"> {
             },
             part0, part1, part2, part3, part4, part5, part6, part7);
     }
-    template <gpu_executor Executor, element Y>
-    void operator()(const Executor& exec, parts_along along, matrix_view<Y> y, const auto&... parts) const {
+    void operator()(const gpu_executor auto& exec, parts_along along, const auto& y,
+                    const auto&... parts) const {
         detail::for_each_part(
             along, y,
             [&](const auto& part, const auto& block) {
@@ -214,10 +214,7 @@ struct split_op : detail::library_op<split_op, "split"> {
         const auto whole = detail::named("x", x);
         const auto all = detail::named_parts(parts...);
         detail::check_parts(function, exec, along, whole, all);
-        for (std::size_t i = 0; i < all.size(); ++i) {
-            detail::check_separate(function, all[i], whole);
-            for (std::size_t k = 0; k < i; ++k) detail::check_separate(function, all[i], all[k]);
-        }
+        detail::check_separate_results(function, all, {whole});
     }
 
     /// Computes the op on a CPU, for operands of any type.
@@ -234,8 +231,7 @@ struct split_op : detail::library_op<split_op, "split"> {
             },
             part0, part1, part2, part3, part4, part5, part6, part7);
     }
-    template <gpu_executor Executor, element X>
-    void operator()(const Executor& exec, parts_along along, matrix_view<const X> x,
+    void operator()(const gpu_executor auto& exec, parts_along along, const auto& x,
                     const auto&... parts) const {
         detail::for_each_part(
             along, x,
@@ -323,33 +319,44 @@ void permute(const cpu& exec, const any_matrix& x, const any_matrix& y,
 }
 #endif
 
-}}  // namespace mp::detail
-
-namespace mp::ops { inline namespace MP_ISA_NAMESPACE {
-
-/// Tag of permute_heads(): a copy, right in any format, so nothing is cast.
-struct permute_heads_op : detail::library_op<permute_heads_op, "permute_heads"> {
+/// Tag of permute_heads(), or of its gradient, which is the permutation back: a copy, right in any format, so nothing is
+/// cast.
+template <class Op, autocast::fixed_string Name, autocast::fixed_string From, autocast::fixed_string To,
+          bool Forward>
+struct head_permutation_op : library_op<Op, Name> {
     static constexpr auto category = op_category::pass_through;
-    static constexpr std::array<std::string_view, 4> argument_names{"exec", "x", "y", "options"};
-    static constexpr std::array<std::string_view, 3> known_as{"transpose", "Transpose", "_npi_transpose"};
+    static constexpr std::array<std::string_view, 4> argument_names{"exec", From.view(), To.view(),
+                                                                    "options"};
 
-    static void validate(const auto& exec, const auto& x, const auto& y,
-                         const permute_heads_options& options) {
-        detail::check_permute("mp::ops::permute_heads", exec, detail::named("x", x), detail::named("y", y),
-                              options, true);
+    static void validate(const auto& exec, const auto& from, const auto& to,
+                         const ops::permute_heads_options& options) {
+        check_permute(Op::function, exec, named(From.view(), from), named(To.view(), to), options, Forward);
     }
 
     /// Computes the op on a CPU, for operands of any type.
     template <class Real>
-    static void compute(const cpu& exec, const detail::any_operand& x, const detail::any_operand& y,
-                        const permute_heads_options& options) {
-        permute<Real>(exec, x, y, options, options.from == head_layout::side_by_side);
+    static void compute(const cpu& exec, const any_operand& from, const any_operand& to,
+                        const ops::permute_heads_options& options) {
+        permute<Real>(exec, from, to, options, to_stacked(options));
     }
-    template <gpu_executor Executor, element X, element Y>
-    void operator()(const Executor& exec, matrix_view<const X> x, matrix_view<Y> y,
-                    const permute_heads_options& options) const {
-        permute(detail::head_permutation{}, exec, x, y, options, options.from == head_layout::side_by_side);
+    void operator()(const gpu_executor auto& exec, const auto& from, const auto& to,
+                    const ops::permute_heads_options& options) const {
+        permute(head_permutation{}, exec, from, to, options, to_stacked(options));
     }
+
+private:
+    static bool to_stacked(const ops::permute_heads_options& options) {
+        return (options.from == ops::head_layout::side_by_side) == Forward;
+    }
+};
+
+}}  // namespace mp::detail
+
+namespace mp::ops { inline namespace MP_ISA_NAMESPACE {
+
+/// Tag of permute_heads().
+struct permute_heads_op : detail::head_permutation_op<permute_heads_op, "permute_heads", "x", "y", true> {
+    static constexpr std::array<std::string_view, 3> known_as{"transpose", "Transpose", "_npi_transpose"};
 };
 
 /// y = the heads of x in the other layout: (batch, tokens, heads, head_dim) to (batch, heads, tokens, head_dim), or
@@ -371,28 +378,9 @@ void permute_heads(const Executor& exec, matrix_view<X> x, const Y& y,
 }
 
 /// Tag of permute_heads_backward().
-struct permute_heads_backward_op : detail::library_op<permute_heads_backward_op, "permute_heads_backward"> {
-    static constexpr auto category = permute_heads_op::category;
+struct permute_heads_backward_op
+    : detail::head_permutation_op<permute_heads_backward_op, "permute_heads_backward", "dy", "dx", false> {
     using forward_op = permute_heads_op;
-    static constexpr std::array<std::string_view, 4> argument_names{"exec", "dy", "dx", "options"};
-
-    static void validate(const auto& exec, const auto& dy, const auto& dx,
-                         const permute_heads_options& options) {
-        detail::check_permute("mp::ops::permute_heads_backward", exec, detail::named("dy", dy),
-                              detail::named("dx", dx), options, false);
-    }
-
-    /// Computes the op on a CPU, for operands of any type.
-    template <class Real>
-    static void compute(const cpu& exec, const detail::any_operand& dy, const detail::any_operand& dx,
-                        const permute_heads_options& options) {
-        permute<Real>(exec, dy, dx, options, options.from != head_layout::side_by_side);
-    }
-    template <gpu_executor Executor, element DY, element DX>
-    void operator()(const Executor& exec, matrix_view<const DY> dy, matrix_view<DX> dx,
-                    const permute_heads_options& options) const {
-        permute(detail::head_permutation{}, exec, dy, dx, options, options.from != head_layout::side_by_side);
-    }
 };
 
 /// The gradient of x of y = permute_heads(x), given dy and the same options: dy in the layout options.from.

@@ -68,13 +68,16 @@ void sum_per(const cpu& exec, const any_matrix& x, const any_matrix& y, ops::per
 #endif
 
 /// What sum and mean share; Op is the tag.
-template <class Op, autocast::fixed_string Name>
+template <class Op, autocast::fixed_string Name, bool IsMean>
 struct reduction : library_op<Op, Name> {
+    static constexpr bool is_mean = IsMean;
+    static constexpr std::array<std::string_view, 4> argument_names{"exec", "x", "y", "axis"};
+
     static void validate(const cpu& exec, const auto& x) {
         check_executor(Op::function, exec);
         const auto input = named("x", x);
         check_operand(Op::function, input);
-        if constexpr (Op::is_mean) {
+        if constexpr (is_mean) {
             check_mean_of_some(Op::function, "x.rows", input.extent.rows);
             check_mean_of_some(Op::function, "x.columns", input.extent.columns);
         }
@@ -85,7 +88,7 @@ struct reduction : library_op<Op, Name> {
         const auto output = named("y", y);
         check_operand(Op::function, input);
         check_per(Op::function, output, input, axis);
-        if constexpr (Op::is_mean) {
+        if constexpr (is_mean) {
             const bool rows = axis == ops::per::row;
             check_mean_of_some(Op::function, rows ? "x.columns" : "x.rows",
                                rows ? input.extent.columns : input.extent.rows);
@@ -96,18 +99,17 @@ struct reduction : library_op<Op, Name> {
     template <class Real>
     static Real compute_number(const cpu& exec, const any_operand& x) {
         const double sum = sum_all<Real>(exec, itself{}, x);
-        return as<Real>(Op::is_mean ? double_divide(sum, static_cast<double>(x.rows * x.columns)) : sum);
+        return as<Real>(is_mean ? double_divide(sum, static_cast<double>(x.rows * x.columns)) : sum);
     }
     /// Computes the op on a CPU, for operands of any type.
     template <class Real>
     static void compute(const cpu& exec, const any_operand& x, const any_operand& y, ops::per axis) {
         const std::ptrdiff_t added = axis == ops::per::row ? x.columns : x.rows;
-        sum_per<Real>(exec, x, y, axis, Op::is_mean ? added : 1);
+        sum_per<Real>(exec, x, y, axis, is_mean ? added : 1);
     }
-    template <gpu_executor Executor, ops::element X, ops::element Y>
-    void operator()(const Executor& exec, matrix_view<const X> x, std::span<Y> y, ops::per axis) const {
+    void operator()(const gpu_executor auto& exec, const auto& x, const auto& y, ops::per axis) const {
         const std::ptrdiff_t added = axis == ops::per::row ? x.columns : x.rows;
-        sum_per(vector_sums{}, exec, x, y, axis, Op::is_mean ? added : 1);
+        sum_per(vector_sums{}, exec, x, y, axis, is_mean ? added : 1);
     }
 };
 
@@ -128,8 +130,14 @@ struct gradient_of_each {
     }
 };
 
-template <class Op, autocast::fixed_string Name>
+template <class Op, autocast::fixed_string Name, class Forward>
 struct reduction_backward : library_op<Op, Name> {
+    using forward_op = Forward;
+    static constexpr bool is_mean = Forward::is_mean;
+    static constexpr auto category = Forward::category;
+    static constexpr std::array<std::string_view, 4> argument_names{"exec", "dy", "dx", "axis"};
+    static constexpr std::array<std::string_view, 0> known_as{};
+
     template <std::floating_point DY>
     static void validate(cpu exec, DY /*dy*/, const auto& dx) {
         check_threads(Op::function, exec);
@@ -146,7 +154,7 @@ struct reduction_backward : library_op<Op, Name> {
 
     template <class Real>
     static void compute_number(const cpu& exec, const Real& dy, const any_operand& dx) {
-        const Real value = gradient_of_each<Op::is_mean>{dx.rows * dx.columns}(dy);
+        const Real value = gradient_of_each<is_mean>{dx.rows * dx.columns}(dy);
         for_each_real<Real>(exec, [value] { return value; }, dx);
     }
     /// Computes the op on a CPU, for operands of any type.
@@ -158,15 +166,15 @@ struct reduction_backward : library_op<Op, Name> {
         broadcast.columns = dx.columns;
         broadcast.leading_dimension = 0;
         broadcast.row_major = !rows;
-        for_each_real<Real>(exec, gradient_of_each<Op::is_mean>{rows ? dx.columns : dx.rows}, dx, broadcast);
+        for_each_real<Real>(exec, gradient_of_each<is_mean>{rows ? dx.columns : dx.rows}, dx, broadcast);
     }
     template <gpu_executor Executor, ops::element DY, ops::element DX>
     void operator()(const Executor& exec, std::span<const DY> dy, matrix_view<DX> dx, ops::per axis) const {
         const bool rows = axis == ops::per::row;
         const matrix_view<const DY> broadcast{dy.data(), dx.rows, dx.columns, 0,
                                               rows ? storage_order::column_major : storage_order::row_major};
-        broadcast_per(vector_sums{}, exec, gradient_of_each<Op::is_mean>{rows ? dx.columns : dx.rows},
-                      broadcast, dx);
+        broadcast_per(vector_sums{}, exec, gradient_of_each<is_mean>{rows ? dx.columns : dx.rows}, broadcast,
+                      dx);
     }
 };
 
@@ -175,10 +183,8 @@ struct reduction_backward : library_op<Op, Name> {
 namespace mp::ops { inline namespace MP_ISA_NAMESPACE {
 
 /// Tag of sum(): long sums, so in float.
-struct sum_op : detail::reduction<sum_op, "sum"> {
-    static constexpr bool is_mean = false;
+struct sum_op : detail::reduction<sum_op, "sum", false> {
     static constexpr auto category = op_category::full_precision_output;
-    static constexpr std::array<std::string_view, 4> argument_names{"exec", "x", "y", "axis"};
     static constexpr std::array<std::string_view, 2> known_as{"Sum", "_npi_sum"};
 };
 
@@ -212,10 +218,8 @@ void sum(const Executor& exec, matrix_view<X> x, Y&& y, per axis) {
 }
 
 /// Tag of mean(): long sums, so in float.
-struct mean_op : detail::reduction<mean_op, "mean"> {
-    static constexpr bool is_mean = true;
+struct mean_op : detail::reduction<mean_op, "mean", true> {
     static constexpr auto category = op_category::full_precision;
-    static constexpr std::array<std::string_view, 4> argument_names{"exec", "x", "y", "axis"};
     static constexpr std::array<std::string_view, 2> known_as{"Mean", "_npi_mean"};
 };
 
@@ -235,13 +239,7 @@ void mean(const Executor& exec, matrix_view<X> x, Y&& y, per axis) {
 }
 
 /// Tag of sum_backward().
-struct sum_backward_op : detail::reduction_backward<sum_backward_op, "sum_backward"> {
-    static constexpr bool is_mean = false;
-    static constexpr auto category = sum_op::category;
-    using forward_op = sum_op;
-    static constexpr std::array<std::string_view, 4> argument_names{"exec", "dy", "dx", "axis"};
-    static constexpr std::array<std::string_view, 0> known_as{};
-};
+struct sum_backward_op : detail::reduction_backward<sum_backward_op, "sum_backward", sum_op> {};
 
 /// The gradient of the sum of all elements: every element of dx, a matrix in any storage order, is dy,
 /// rounded once to its format. Throws argument_error for an invalid view.
@@ -260,13 +258,7 @@ void sum_backward(const Executor& exec, const DY& dy, const DX& dx, per axis) {
 }
 
 /// Tag of mean_backward().
-struct mean_backward_op : detail::reduction_backward<mean_backward_op, "mean_backward"> {
-    static constexpr bool is_mean = true;
-    static constexpr auto category = mean_op::category;
-    using forward_op = mean_op;
-    static constexpr std::array<std::string_view, 4> argument_names{"exec", "dy", "dx", "axis"};
-    static constexpr std::array<std::string_view, 0> known_as{};
-};
+struct mean_backward_op : detail::reduction_backward<mean_backward_op, "mean_backward", mean_op> {};
 
 /// The gradient of the mean of all elements: every element of dx is dy divided by their number, rounded to
 /// float and from there to its format. Errors are those of sum_backward().

@@ -254,7 +254,7 @@ void check_rotary(std::string_view function, const auto& exec, const named_opera
     check_angles(
         function, [&] { return name + ".rows / " + std::string(sequences); }, shape.tokens,
         [&] { return name + (stacked ? ".columns" : ".columns / options.heads"); }, shape.head_dim, options);
-    check_shape(function, y, x.extent.rows, name + ".rows", x.extent.columns, name + ".columns");
+    check_same_shape(function, y, x);
     check_separate_or_same(function, y, x);
     if (call.table == nullptr) return;
     const ops::basic_rotary_table<Real>& table = *call.table;
@@ -349,31 +349,36 @@ void rotate_heads(const cpu& exec, double direction, const any_matrix& x, const 
 }
 #endif
 
-}}  // namespace mp::detail
-
-namespace mp::ops { inline namespace MP_ISA_NAMESPACE {
-
-/// Tag of rotary_embedding(): angles and products do not depend on the format, so nothing is cast.
-struct rotary_embedding_op : detail::library_op<rotary_embedding_op, "rotary_embedding"> {
+/// Tag of rotary_embedding(), or of its gradient, which turns back: angles and products do not depend on the format, so
+/// nothing is cast.
+template <class Op, autocast::fixed_string Name, autocast::fixed_string From, autocast::fixed_string To,
+          int Direction>
+struct rotation_op : library_op<Op, Name> {
     static constexpr auto category = op_category::pass_through;
-    static constexpr std::array<std::string_view, 4> argument_names{"exec", "x", "y", "options"};
+    static constexpr std::array<std::string_view, 4> argument_names{"exec", From.view(), To.view(),
+                                                                    "options"};
 
-    static void validate(const auto& exec, const auto& x, const auto& y, const auto& call) {
-        detail::check_rotary("mp::ops::rotary_embedding", exec, detail::named("x", x), detail::named("y", y),
-                             call);
+    static void validate(const auto& exec, const auto& from, const auto& to, const auto& call) {
+        check_rotary(Op::function, exec, named(From.view(), from), named(To.view(), to), call);
     }
 
     /// Computes the op on a CPU, for operands of any type.
     template <class Real>
-    static void compute(const cpu& exec, const detail::any_operand& x, const detail::any_operand& y,
-                        const detail::rotary_call<Real>& call) {
-        rotate_heads(exec, 1.0, x, y, call);
+    static void compute(const cpu& exec, const any_operand& from, const any_operand& to,
+                        const rotary_call<Real>& call) {
+        rotate_heads(exec, double{Direction}, from, to, call);
     }
-    template <gpu_executor Executor, element X, element Y>
-    void operator()(const Executor& exec, matrix_view<const X> x, matrix_view<Y> y, const auto& call) const {
-        rotate_heads(detail::rotary_walk{}, exec, 1.0, x, y, call);
+    void operator()(const gpu_executor auto& exec, const auto&... operands) const {
+        rotate_heads(rotary_walk{}, exec, double{Direction}, operands...);
     }
 };
+
+}}  // namespace mp::detail
+
+namespace mp::ops { inline namespace MP_ISA_NAMESPACE {
+
+/// Tag of rotary_embedding().
+struct rotary_embedding_op : detail::rotation_op<rotary_embedding_op, "rotary_embedding", "x", "y", 1> {};
 
 /// Rotary position embedding (J. Su and others, "RoFormer", 2021): pairs of elements of each head of x are
 /// turned by angles that grow with the position of their token,
@@ -416,27 +421,8 @@ void rotary_embedding(cpu exec, matrix_view<X> x, const rotary_table_of<X>& tabl
 
 /// Tag of rotary_embedding_backward().
 struct rotary_embedding_backward_op
-    : detail::library_op<rotary_embedding_backward_op, "rotary_embedding_backward"> {
-    static constexpr auto category = rotary_embedding_op::category;
+    : detail::rotation_op<rotary_embedding_backward_op, "rotary_embedding_backward", "dy", "dx", -1> {
     using forward_op = rotary_embedding_op;
-    static constexpr std::array<std::string_view, 4> argument_names{"exec", "dy", "dx", "options"};
-
-    static void validate(const auto& exec, const auto& dy, const auto& dx, const auto& call) {
-        detail::check_rotary("mp::ops::rotary_embedding_backward", exec, detail::named("dy", dy),
-                             detail::named("dx", dx), call);
-    }
-
-    /// Computes the op on a CPU, for operands of any type.
-    template <class Real>
-    static void compute(const cpu& exec, const detail::any_operand& dy, const detail::any_operand& dx,
-                        const detail::rotary_call<Real>& call) {
-        rotate_heads(exec, -1.0, dy, dx, call);
-    }
-    template <gpu_executor Executor, element DY, element DX>
-    void operator()(const Executor& exec, matrix_view<const DY> dy, matrix_view<DX> dx,
-                    const auto& call) const {
-        rotate_heads(detail::rotary_walk{}, exec, -1.0, dy, dx, call);
-    }
 };
 
 /// The gradient of x of y = rotary_embedding(x), given dy = dL/dy and the same options: dy turned by the

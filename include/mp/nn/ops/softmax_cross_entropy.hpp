@@ -92,8 +92,7 @@ inline void check_row_statistics(std::string_view function, const named_operand&
 
 inline void check_dlogits(std::string_view function, const named_operand& dlogits,
                           const named_operand& logits) {
-    check_shape(function, dlogits, logits.extent.rows, "logits.rows", logits.extent.columns,
-                "logits.columns");
+    check_same_shape(function, dlogits, logits);
     check_separate_or_same(function, dlogits, logits);
 }
 
@@ -182,11 +181,8 @@ struct softmax_cross_entropy_to_memory_op
         const auto mean = cross_entropy<Real>(exec, logits, labels, rows, factors, options);
         store_elements(*loss.type, &mean, 1, loss.at(0, 0));
     }
-    template <gpu_executor Executor, element Logit, std::integral Label, element Loss>
-    void operator()(const Executor& exec, matrix_view<const Logit> logits, std::span<const Label> labels,
-                    std::span<Loss> loss, const auto& rows, const loss_factors& factors,
-                    const cross_entropy_options& options) const {
-        cross_entropy_to(detail::cross_entropy_rows{}, exec, logits, labels, loss, rows, factors, options);
+    void operator()(const gpu_executor auto& exec, const auto&... operands) const {
+        cross_entropy_to(detail::cross_entropy_rows{}, exec, operands...);
     }
 };
 
@@ -250,12 +246,8 @@ struct softmax_cross_entropy_backward_op
                         const detail::any_saved_statistics& statistics) {
         cross_entropy_gradient<Real>(exec, logits, labels, dlogits, factors, options, statistics);
     }
-    template <gpu_executor Executor, element Logit, std::integral Label, element Gradient>
-    void operator()(const Executor& exec, matrix_view<const Logit> logits, std::span<const Label> labels,
-                    matrix_view<Gradient> dlogits, const auto& factors, const cross_entropy_options& options,
-                    const auto& statistics) const {
-        cross_entropy_gradient(detail::cross_entropy_rows{}, exec, logits, labels, dlogits, factors, options,
-                               statistics);
+    void operator()(const gpu_executor auto& exec, const auto&... operands) const {
+        cross_entropy_gradient(detail::cross_entropy_rows{}, exec, operands...);
     }
 };
 
@@ -328,10 +320,9 @@ struct softmax_cross_entropy_with_gradient_op
         const auto mean = cross_entropy<Real>(exec, logits, labels, rows, factors, options, dlogits);
         store_elements(*loss.type, &mean, 1, loss.at(0, 0));
     }
-    template <gpu_executor Executor, element Logit, std::integral Label, element Loss, element Gradient>
-    void operator()(const Executor& exec, matrix_view<const Logit> logits, std::span<const Label> labels,
-                    std::span<Loss> loss, const auto& rows, matrix_view<Gradient> dlogits,
-                    const auto& factors, const cross_entropy_options& options) const {
+    void operator()(const gpu_executor auto& exec, const auto& logits, const auto& labels, const auto& loss,
+                    const auto& rows, const auto& dlogits, const auto& factors,
+                    const cross_entropy_options& options) const {
         cross_entropy_to(detail::cross_entropy_rows{}, exec, logits, labels, loss, rows, factors, options,
                          dlogits);
     }

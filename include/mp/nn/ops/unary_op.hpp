@@ -20,7 +20,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <string>
+
 #include <string_view>
 
 #if MP_CORE_BODIES
@@ -29,13 +29,13 @@
 
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
-/// Checks the arguments of y = f(x).
+/// Checks the arguments of y = f(x), or of a gradient that is such a function.
 template <executor Executor>
 void check_unary(std::string_view function, const Executor& exec, const named_operand& x,
                  const named_operand& y) {
     check_executor(function, exec);
     check_operand(function, x);
-    check_shape(function, y, x.extent.rows, "x.rows", x.extent.columns, "x.columns");
+    check_same_shape(function, y, x);
     check_separate_or_same(function, y, x);
 }
 
@@ -45,10 +45,8 @@ void check_unary_backward(std::string_view function, const Executor& exec, const
                           const named_operand& dy, const named_operand& dx) {
     check_executor(function, exec);
     check_operand(function, known);
-    const std::string rows = std::string(known.name) + ".rows";
-    const std::string columns = std::string(known.name) + ".columns";
-    check_shape(function, dy, known.extent.rows, rows, known.extent.columns, columns);
-    check_shape(function, dx, known.extent.rows, rows, known.extent.columns, columns);
+    check_same_shape(function, dy, known);
+    check_same_shape(function, dx, known);
     check_separate_or_same(function, dx, known);
     check_separate_or_same(function, dx, dy);
 }
@@ -71,8 +69,7 @@ struct elementwise_op : unary_op<Op, Name> {
     static void compute(const cpu& exec, const any_operand& x, const any_operand& y) {
         map_operands<Function, Real>(exec, y, x);
     }
-    template <gpu_executor Executor, ops::element X, ops::element Y>
-    void operator()(const Executor& exec, matrix_view<const X> x, matrix_view<Y> y) const {
+    void operator()(const gpu_executor auto& exec, const auto& x, const auto& y) const {
         map_elements(Function{}, exec, y, x);
     }
 };
@@ -85,8 +82,7 @@ struct rowwise_op : unary_op<Op, Name> {
     static void compute(const cpu& exec, const any_operand& x, const any_operand& y) {
         map_rows<Real>(Function{}, exec, y, x);
     }
-    template <gpu_executor Executor, ops::element X, ops::element Y>
-    void operator()(const Executor& exec, matrix_view<const X> x, matrix_view<Y> y) const {
+    void operator()(const gpu_executor auto& exec, const auto& x, const auto& y) const {
         map_rows(Function{}, exec, y, x);
     }
 };
@@ -115,9 +111,7 @@ struct elementwise_backward_op : unary_backward_op<Op, Name, Forward, From> {
     static void compute(const cpu& exec, const any_operand& x, const any_operand& dy, const any_operand& dx) {
         map_operands<slope_of<Function>, Real>(exec, dx, x, dy);
     }
-    template <gpu_executor Executor, ops::element X, ops::element DY, ops::element DX>
-    void operator()(const Executor& exec, matrix_view<const X> x, matrix_view<const DY> dy,
-                    matrix_view<DX> dx) const {
+    void operator()(const gpu_executor auto& exec, const auto& x, const auto& dy, const auto& dx) const {
         map_elements(slope_of<Function>{}, exec, dx, x, dy);
     }
 };
@@ -130,9 +124,7 @@ struct rowwise_backward_op : unary_backward_op<Op, Name, Forward, gradient_from:
     static void compute(const cpu& exec, const any_operand& y, const any_operand& dy, const any_operand& dx) {
         map_rows<Real>(slope_of<Function>{}, exec, dx, y, dy);
     }
-    template <gpu_executor Executor, ops::element Y, ops::element DY, ops::element DX>
-    void operator()(const Executor& exec, matrix_view<const Y> y, matrix_view<const DY> dy,
-                    matrix_view<DX> dx) const {
+    void operator()(const gpu_executor auto& exec, const auto& y, const auto& dy, const auto& dx) const {
         map_rows(slope_of<Function>{}, exec, dx, y, dy);
     }
 };
