@@ -141,9 +141,7 @@ void choose_block_scales(Executor exec, matrix_view<const Value> from,
         to.tensor_scale,
         block_scale_choice<BlockScaled>(options),
         options.square_tiles ? kernel_type::block : 1};
-    const std::ptrdiff_t blocks = (kernel.items() - 1) / row_threads + 1;
-    launch("mp::quantize", exec,
-           simt::launch_size{.blocks = (std::min)(blocks, static_cast<std::ptrdiff_t>(most_blocks))}, kernel);
+    launch("mp::quantize", exec, walk_launch(kernel.items()), kernel);
 }
 
 template <class BlockScaled, class Value>

@@ -134,9 +134,7 @@ struct block_vector_walk {
         return (length + warp_elements - 1) / warp_elements;
     }
     [[nodiscard]] simt::launch_size launch() const {
-        constexpr std::ptrdiff_t warps = row_threads / simt::warp_size;
-        return {.blocks =
-                    (std::min)((count * across() - 1) / warps + 1, static_cast<std::ptrdiff_t>(most_blocks))};
+        return walk_launch(count * across(), row_threads / simt::warp_size);
     }
     /// Whether the words of the lane whose elements begin here are whole, and the bytes that it has.
     [[nodiscard]] MP_HOST_DEVICE bool is_whole(std::ptrdiff_t position) const {

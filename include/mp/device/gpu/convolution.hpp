@@ -11,7 +11,6 @@
 #include <mp/numbers/format/float_arithmetic.hpp>
 #include <mp/numbers/rules/float_float.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -194,10 +193,6 @@ struct image_totals_kernel {
     std::ptrdiff_t images;
     bool is_first;
     bool is_last;
-
-    [[nodiscard]] std::ptrdiff_t blocks() const {
-        return (std::min)((rows * columns - 1) / threads + 1, static_cast<std::ptrdiff_t>(most_blocks));
-    }
 
     MP_ANY_EXECUTION_SPACE
     template <class Thread>

@@ -12,7 +12,6 @@
 #include <mp/matrix_view.hpp>
 #include <mp/numbers/rules/elementwise.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -149,11 +148,8 @@ void map_elements_by(std::string_view name, const Executor& exec, const Function
     }
     using kernel = map_kernel<Function, To, From...>;
     constexpr std::ptrdiff_t block_chunks = std::ptrdiff_t{kernel::threads} * kernel::in_flight;
-    const std::ptrdiff_t chunks = to.rows * ((to.columns + kernel::width - 1) / kernel::width);
-    const std::ptrdiff_t blocks =
-        (std::min)((chunks - 1) / block_chunks + 1, static_cast<std::ptrdiff_t>(most_blocks));
     launch(
-        name, exec, simt::launch_size{.blocks = blocks},
+        name, exec, chunk_launch(to.rows, to.columns, kernel::width, block_chunks),
         kernel{function, rows_of<kernel::width>(to), rows_of<kernel::width>(from)..., to.rows, to.columns});
 }
 

@@ -10,7 +10,6 @@
 #include <mp/matrix_view.hpp>
 #include <mp/numbers/format/float_arithmetic.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <string_view>
 
@@ -51,10 +50,7 @@ void sum_over_ranks(std::string_view name, const Executor& exec, matrix_view<con
                     matrix_view<To> to, bool mean) {
     if (parts.columns == 0) return;
     using kernel = rank_sum_kernel<Wire, To>;
-    const std::ptrdiff_t chunks = (parts.columns + kernel::width - 1) / kernel::width;
-    const std::ptrdiff_t blocks =
-        (std::min)((chunks - 1) / kernel::threads + 1, static_cast<std::ptrdiff_t>(most_blocks));
-    launch(name, exec, simt::launch_size{.blocks = blocks},
+    launch(name, exec, chunk_launch(1, parts.columns, kernel::width),
            kernel{rows_of<kernel::width>(parts), rows_of<kernel::width>(to), static_cast<int>(parts.rows),
                   parts.columns, mean ? static_cast<float>(parts.rows) : 1.0F});
 }

@@ -16,6 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string_view>
 #include <type_traits>
 
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
@@ -138,12 +139,23 @@ inline constexpr int row_threads = 256;
 /// Rows of at most 1024 columns use one warp, longer rows one block.
 inline constexpr std::ptrdiff_t columns_of_a_warp = 1024;
 
+/// The launch of a kernel whose blocks walk over items, at least one, of which each has so many at a time.
+[[nodiscard]] inline simt::launch_size walk_launch(std::ptrdiff_t items,
+                                                   std::ptrdiff_t items_of_block = row_threads) {
+    return {.blocks = (std::min)((items - 1) / items_of_block + 1, static_cast<std::ptrdiff_t>(most_blocks))};
+}
+/// The launch of a kernel whose threads walk over chunks of `width` columns of a matrix.
+[[nodiscard]] inline simt::launch_size chunk_launch(std::ptrdiff_t rows, std::ptrdiff_t columns, int width,
+                                                    std::ptrdiff_t chunks_of_block = row_threads) {
+    return walk_launch(rows * ((columns + width - 1) / width), chunks_of_block);
+}
+
 /// The launch of a kernel whose groups walk over rows.
 template <class Group>
 [[nodiscard]] simt::launch_size row_launch(std::ptrdiff_t rows) {
-    constexpr std::ptrdiff_t groups = Group::of_block(row_threads);
-    return {.blocks = (std::min)((rows - 1) / groups + 1, static_cast<std::ptrdiff_t>(most_blocks)),
-            .shared_bytes = Group::shared_bytes(row_threads)};
+    simt::launch_size size = walk_launch(rows, Group::of_block(row_threads));
+    size.shared_bytes = Group::shared_bytes(row_threads);
+    return size;
 }
 
 /// Calls f(group) with the kind of group that rows of this length have.
@@ -154,6 +166,14 @@ void with_row_group(std::ptrdiff_t columns, Function f) {
     } else {
         f(gpu::block_group<row_threads>{});
     }
+}
+
+/// Launches make(group), a kernel whose groups walk over rows of this length.
+template <class Executor, class Make>
+void launch_rows(std::string_view function, const Executor& exec, std::ptrdiff_t rows, std::ptrdiff_t columns,
+                 Make make) {
+    with_row_group(
+        columns, [&](auto group) { launch(function, exec, row_launch<decltype(group)>(rows), make(group)); });
 }
 
 }}  // namespace mp::detail

@@ -196,41 +196,13 @@ using mixed_stage =
                        narrow_stage<std::conditional_t<std::is_same_v<Input, Wide>, std::int8_t, Input>, Wide,
                                     Extent, KMajor, Threads>>;
 
-/// A policy of multistage_gemm_kernel: mma_policy of 16 bits, except that one operand is stored in 8 bits in shared memory.
+/// A policy of multistage_gemm_kernel: fragments of 16 bits, of which those of one operand are stored in 8 bits in shared
+/// memory.
 template <class Tile, class A, class B, bool AKMajor, bool BKMajor>
-struct mixed_policy : mma_policy<Tile, mixed_fragment<A, B>, mixed_fragment<A, B>, AKMajor, BKMajor> {
-    using fragment = mixed_fragment<A, B>;
-    using base = mma_policy<Tile, fragment, fragment, AKMajor, BKMajor>;
-    using a_value = A;
-    using b_value = B;
-    using a_stage = mixed_stage<A, fragment, Tile::rows, AKMajor, Tile::threads>;
-    using b_stage = mixed_stage<B, fragment, Tile::columns, BKMajor, Tile::threads>;
-
-    struct reader {
-        typename a_stage::reader a;
-        typename b_stage::reader b;
-    };
-
-    MP_ANY_EXECUTION_SPACE
-    template <class Thread>
-    [[nodiscard]] MP_HOST_DEVICE MP_ALWAYS_INLINE static reader make_reader(Thread thread, int warp_row,
-                                                                            int warp_column) {
-        return {a_stage::reader_of_a(thread, warp_row), b_stage::reader_of_b(thread, warp_column)};
-    }
-    MP_ANY_EXECUTION_SPACE
-    template <class Thread>
-    MP_HOST_DEVICE MP_ALWAYS_INLINE static void load(Thread thread, simt::shared_pointer<A> a,
-                                                     simt::shared_pointer<B> b, const reader& from,
-                                                     int number,
-                                                     typename base::template fragments<Thread>& to) {
-        MP_UNROLL
-        for (int i = 0; i < base::row_fragments; ++i)
-            to.left[i] = a_stage::load_a(thread, a, from.a, i, number);
-        MP_UNROLL
-        for (int j = 0; j < base::column_fragments / 2; ++j)
-            to.right[j] = b_stage::load_b_pair(thread, b, from.b, j, number);
-    }
-};
+struct mixed_policy
+    : fragment_policy<Tile, mixed_fragment<A, B>, mixed_fragment<A, B>,
+                      mixed_stage<A, mixed_fragment<A, B>, Tile::rows, AKMajor, Tile::threads>,
+                      mixed_stage<B, mixed_fragment<A, B>, Tile::columns, BKMajor, Tile::threads>> {};
 
 /// Those for a left operand of a type. 16 rows of 8 bits are too few for the threads that copy them.
 template <class A>

@@ -31,14 +31,14 @@ inline constexpr bool promotes_sums = is_float8<Input> && Capability == 89;
     return capability >= 90 && capability < 120;
 }
 
-/// An policy of multistage_gemm_kernel. Each warp multiplies 16 x 8 sums at a time, with 32 bytes of k.
-template <class Tile, class A, class B, bool AKMajor, bool BKMajor>
-struct mma_policy {
+/// Products of fragments of A and B from these stages: each warp multiplies 16 x 8 sums at a time, with 32 bytes of k.
+template <class Tile, class A, class B, class AStage, class BStage>
+struct fragment_policy {
     using tile = Tile;
-    using a_value = A;
-    using b_value = B;
-    using a_stage = swizzled_stage<A, Tile::rows, AKMajor, Tile::threads>;
-    using b_stage = swizzled_stage<B, Tile::columns, BKMajor, Tile::threads>;
+    using a_stage = AStage;
+    using b_stage = BStage;
+    using a_value = typename a_stage::input;
+    using b_value = typename b_stage::input;
 
     static_assert(sizeof(A) == sizeof(B));
 
@@ -93,8 +93,8 @@ struct mma_policy {
     /// Loads the fragments of product `number` of a stage.
     MP_ANY_EXECUTION_SPACE
     template <class Thread>
-    MP_HOST_DEVICE MP_KERNEL_INLINE static void load(Thread thread, simt::shared_pointer<A> a,
-                                                     simt::shared_pointer<B> b, const reader& from,
+    MP_HOST_DEVICE MP_KERNEL_INLINE static void load(Thread thread, simt::shared_pointer<a_value> a,
+                                                     simt::shared_pointer<b_value> b, const reader& from,
                                                      int number, fragments<Thread>& to) {
         MP_UNROLL
         for (int i = 0; i < row_fragments; ++i) to.left[i] = a_stage::load_a(thread, a, from.a, i, number);
@@ -196,5 +196,10 @@ struct mma_policy {
         }
     }
 };
+
+/// A policy of multistage_gemm_kernel: fragments are what lies in shared memory.
+template <class Tile, class A, class B, bool AKMajor, bool BKMajor>
+struct mma_policy : fragment_policy<Tile, A, B, swizzled_stage<A, Tile::rows, AKMajor, Tile::threads>,
+                                    swizzled_stage<B, Tile::columns, BKMajor, Tile::threads>> {};
 
 }}  // namespace mp::detail

@@ -66,11 +66,9 @@ void write_largest_columns(argmax_rows, const Executor& exec, matrix_view<const 
                            std::span<Index> indices) {
     if (indices.empty()) return;
     constexpr int width = row_chunk<Value>;
-    with_row_group(values.columns, [&](auto group) {
-        using group_type = decltype(group);
-        launch("mp::ops::argmax", exec, row_launch<group_type>(values.rows),
-               argmax_kernel<group_type, Value, Index>{rows_of<width>(values), indices.data(), values.rows,
-                                                       values.columns});
+    launch_rows("mp::ops::argmax", exec, values.rows, values.columns, [&]<class Group>(Group) {
+        return argmax_kernel<Group, Value, Index>{rows_of<width>(values), indices.data(), values.rows,
+                                                  values.columns};
     });
 }
 

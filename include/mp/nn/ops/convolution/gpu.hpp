@@ -50,23 +50,15 @@ struct convolution_memory {
                 5 * workspace::alignment;
     }
 
-    /// For patches of 4 bytes, as a mix of formats has them, and a copy of y, as column-major ones need.
-    static convolution_memory forward(std::ptrdiff_t batch, std::ptrdiff_t out_channels,
-                                      const ops::conv2d_geometry& g) {
+    /// For patches of 4 bytes, as a mix of formats has them, and a copy of y, as column-major ones need; `backward` for
+    /// the gradient of the weights of each image as well.
+    static convolution_memory of(std::ptrdiff_t batch, std::ptrdiff_t out_channels,
+                                 const ops::conv2d_geometry& g, bool backward) {
         const patch_layout layout = layout_of_patches(g);
         const auto output = static_cast<std::size_t>(out_channels * layout.positions());
         const auto weights = static_cast<std::size_t>(out_channels * layout.cells());
         const auto patches = static_cast<std::size_t>(layout.image_stride());
-        return {batch, 4 * (patches + output), 4 * weights};
-    }
-    /// And for the gradient of the weights of each image.
-    static convolution_memory backward(std::ptrdiff_t batch, std::ptrdiff_t out_channels,
-                                       const ops::conv2d_geometry& g) {
-        const patch_layout layout = layout_of_patches(g);
-        const auto output = static_cast<std::size_t>(out_channels * layout.positions());
-        const auto weights = static_cast<std::size_t>(out_channels * layout.cells());
-        const auto patches = static_cast<std::size_t>(layout.image_stride());
-        return {batch, 4 * (patches + output + weights), 4 * weights};
+        return {batch, 4 * (patches + output + (backward ? weights : 0)), 4 * weights};
     }
 };
 
@@ -79,12 +71,12 @@ namespace mp::ops { inline namespace MP_ISA_NAMESPACE {
 /// copy of w.
 [[nodiscard]] inline std::size_t conv2d_workspace(std::ptrdiff_t batch, std::ptrdiff_t out_channels,
                                                   const conv2d_geometry& geometry) {
-    return workspace::alignment + detail::convolution_memory::forward(batch, out_channels, geometry).bytes;
+    return workspace::alignment + detail::convolution_memory::of(batch, out_channels, geometry, false).bytes;
 }
 /// The same of conv2d_backward(), which has the gradient of w of each of these images there, too.
 [[nodiscard]] inline std::size_t conv2d_backward_workspace(std::ptrdiff_t batch, std::ptrdiff_t out_channels,
                                                            const conv2d_geometry& geometry) {
-    return workspace::alignment + detail::convolution_memory::backward(batch, out_channels, geometry).bytes;
+    return workspace::alignment + detail::convolution_memory::of(batch, out_channels, geometry, true).bytes;
 }
 
 }}  // namespace mp::ops
@@ -128,6 +120,32 @@ template <class Patch, class Executor, class X>
     return patches;
 }
 
+/// The matrices that the products of a group multiply, and their batches, of an image each.
+struct convolution_groups {
+    patch_layout layout;
+    std::ptrdiff_t channels;  ///< of the output, of a group
+    std::ptrdiff_t image;     ///< elements of an image in a group
+
+    convolution_groups(std::ptrdiff_t out_channels, const ops::conv2d_geometry& g)
+        : layout(layout_of_patches(g)), channels(out_channels / g.groups), image(g.image_size() / g.groups) {}
+
+    template <class Value>
+    [[nodiscard]] matrix_view<Value> weights(matrix_view<Value> all, std::ptrdiff_t group) const {
+        return all.block(group * channels, 0, channels, layout.cells());
+    }
+    template <class Value>
+    [[nodiscard]] matrix_batch<Value> outputs(matrix_view<Value> images, std::ptrdiff_t group) const {
+        const std::ptrdiff_t positions = layout.positions();
+        return {row_major(images.data + group * channels * positions, channels, positions),
+                images.leading_dimension};
+    }
+    template <class Value>
+    [[nodiscard]] matrix_batch<Value> patches(Value* data) const {
+        return {{data, layout.cells(), layout.positions(), layout.pitch, storage_order::row_major},
+                layout.image_stride()};
+    }
+};
+
 /// Calls f(first, count) for as many images at a time as there is memory for, which it may take anew each
 /// time.
 template <class Executor, class Function>
@@ -145,11 +163,8 @@ void convolve(convolution_function, const Executor& exec, matrix_view<const X> x
     constexpr std::string_view function = "mp::ops::conv2d";
     if (x.rows == 0 || w.rows == 0) return;
     using input = convolution_input<X, W>;
-    const patch_layout layout = layout_of_patches(geometry);
-    const std::ptrdiff_t cells = layout.cells(), positions = layout.positions();
-    const std::ptrdiff_t channels = w.rows / geometry.groups;
-    const std::ptrdiff_t image = geometry.image_size() / geometry.groups;
-    const auto memory = convolution_memory::forward(x.rows, w.rows, geometry);
+    const convolution_groups groups(w.rows, geometry);
+    const auto memory = convolution_memory::of(x.rows, w.rows, geometry, false);
     check_workspace(function, exec, memory.bytes);
     const workspace::frame frame(workspace_of(exec));
     const matrix_view<const input> weights = dense_rows<input>(function, exec, w);
@@ -162,20 +177,17 @@ void convolve(convolution_function, const Executor& exec, matrix_view<const X> x
         }
         for (std::ptrdiff_t group = 0; group < geometry.groups; ++group) {
             const workspace::frame of_group(workspace_of(exec));
-            const input* const patches = unfold_images<input>(function, exec, layout, images, group * image);
-            const matrix_batch of_weights{weights.block(group * channels, 0, channels, cells), 0};
-            const matrix_batch of_patches{
-                matrix_view<const input>{patches, cells, positions, layout.pitch, storage_order::row_major},
-                layout.image_stride()};
-            const matrix_batch of_results{
-                row_major(results.data + group * channels * positions, channels, positions),
-                results.leading_dimension};
+            const input* const patches =
+                unfold_images<input>(function, exec, groups.layout, images, group * groups.image);
+            const auto multiply = [&](auto... epilogue) {
+                gemm_batched(exec, count, 1.0F, matrix_batch{groups.weights(weights, group), 0},
+                             groups.patches(patches), 0.0F, groups.outputs(results, group), epilogue...);
+            };
             if constexpr (std::is_same_v<Bias, ops::absent_t>) {
-                gemm_batched(exec, count, 1.0F, of_weights, of_patches, 0.0F, of_results);
+                multiply();
             } else {
-                gemm_batched(exec, count, 1.0F, of_weights, of_patches, 0.0F, of_results,
-                             bias_per_row(b.subspan(static_cast<std::size_t>(group * channels),
-                                                    static_cast<std::size_t>(channels))));
+                multiply(bias_per_row(b.subspan(static_cast<std::size_t>(group * groups.channels),
+                                                static_cast<std::size_t>(groups.channels))));
             }
         }
         if (y.column_stride() != 1) {
@@ -192,34 +204,24 @@ void convolve_dx(const Executor& exec, const convolution_memory& memory, matrix_
                  matrix_view<const DY> dy, matrix_view<DX> dx, const ops::conv2d_geometry& geometry) {
     constexpr std::string_view function = "mp::ops::conv2d_backward";
     using input = convolution_input<W, DY>;
-    const patch_layout layout = layout_of_patches(geometry);
-    const std::ptrdiff_t cells = layout.cells(), positions = layout.positions();
-    const std::ptrdiff_t channels = w.rows / geometry.groups;
-    const std::ptrdiff_t image = geometry.image_size() / geometry.groups;
+    const convolution_groups groups(w.rows, geometry);
     const workspace::frame frame(workspace_of(exec));
     const matrix_view<const input> weights = dense_rows<input>(function, exec, w);
     for_each_images(exec, dy.rows, memory.images, [&](std::ptrdiff_t first, std::ptrdiff_t count) {
         const auto slopes = dense_rows<input>(function, exec, dy.block(first, 0, count, dy.columns));
         float* patches = nullptr;
-        if (channels != 0) {
+        if (groups.channels != 0) {
             patches = take_workspace<float>(function, exec,
-                                            static_cast<std::size_t>(count * layout.image_stride()));
+                                            static_cast<std::size_t>(count * groups.layout.image_stride()));
         }
         for (std::ptrdiff_t group = 0; group < geometry.groups; ++group) {
-            if (channels != 0) {
-                gemm_batched(
-                    exec, count, 1.0F,
-                    matrix_batch{transposed(weights.block(group * channels, 0, channels, cells)), 0},
-                    matrix_batch{row_major(slopes.data + group * channels * positions, channels, positions),
-                                 slopes.leading_dimension},
-                    0.0F,
-                    matrix_batch{
-                        matrix_view<float>{patches, cells, positions, layout.pitch, storage_order::row_major},
-                        layout.image_stride()});
+            if (groups.channels != 0) {
+                gemm_batched(exec, count, 1.0F, matrix_batch{transposed(groups.weights(weights, group)), 0},
+                             groups.outputs(slopes, group), 0.0F, groups.patches(patches));
             }
-            launch(function, exec, row_launch<gpu::warp_group>(count * layout.channels),
-                   fold_kernel<DX>{layout, patches, rows_of<1>(dx.block(first, 0, count, dx.columns)),
-                                   group * image, count});
+            launch(function, exec, row_launch<gpu::warp_group>(count * groups.layout.channels),
+                   fold_kernel<DX>{groups.layout, patches, rows_of<1>(dx.block(first, 0, count, dx.columns)),
+                                   group * groups.image, count});
         }
     });
 }
@@ -230,10 +232,8 @@ void convolve_dw(const Executor& exec, const convolution_memory& memory, matrix_
                  matrix_view<const DY> dy, matrix_view<DW> dw, const ops::conv2d_geometry& geometry) {
     constexpr std::string_view function = "mp::ops::conv2d_backward";
     using input = convolution_input<X, DY>;
-    const patch_layout layout = layout_of_patches(geometry);
-    const std::ptrdiff_t cells = layout.cells(), positions = layout.positions();
-    const std::ptrdiff_t channels = dw.rows / geometry.groups;
-    const std::ptrdiff_t image = geometry.image_size() / geometry.groups;
+    const convolution_groups groups(dw.rows, geometry);
+    const std::ptrdiff_t cells = groups.layout.cells();
     const std::ptrdiff_t size = dw.rows * cells;
     if (size == 0) return;
     const workspace::frame frame(workspace_of(exec));
@@ -241,7 +241,7 @@ void convolve_dw(const Executor& exec, const convolution_memory& memory, matrix_
     const auto add_up = [&](const float* of_images, std::ptrdiff_t first, std::ptrdiff_t count) {
         const image_totals_kernel<DW> kernel{of_images, totals, rows_of<1>(dw), dw.rows,
                                              cells,     count,  first == 0,     first + count == x.rows};
-        launch(function, exec, simt::launch_size{kernel.blocks()}, kernel);
+        launch(function, exec, walk_launch(dw.rows * cells), kernel);
     };
     if (x.rows == 0) return add_up(nullptr, 0, 0);
     for_each_images(exec, x.rows, memory.images, [&](std::ptrdiff_t first, std::ptrdiff_t count) {
@@ -250,15 +250,14 @@ void convolve_dw(const Executor& exec, const convolution_memory& memory, matrix_
         auto* const products = take_workspace<float>(function, exec, static_cast<std::size_t>(count * size));
         for (std::ptrdiff_t group = 0; group < geometry.groups; ++group) {
             const workspace::frame of_group(workspace_of(exec));
-            const input* const patches = unfold_images<input>(function, exec, layout, images, group * image);
+            const input* const patches =
+                unfold_images<input>(function, exec, groups.layout, images, group * groups.image);
+            const matrix_batch of_patches = groups.patches(patches);
             gemm_batched(
-                exec, count, 1.0F,
-                matrix_batch{row_major(slopes.data + group * channels * positions, channels, positions),
-                             slopes.leading_dimension},
-                matrix_batch{transposed(matrix_view<const input>{patches, cells, positions, layout.pitch,
-                                                                 storage_order::row_major}),
-                             layout.image_stride()},
-                0.0F, matrix_batch{row_major(products + group * channels * cells, channels, cells), size});
+                exec, count, 1.0F, groups.outputs(slopes, group),
+                matrix_batch{transposed(of_patches.first), of_patches.stride}, 0.0F,
+                matrix_batch{row_major(products + group * groups.channels * cells, groups.channels, cells),
+                             size});
         }
         add_up(products, first, count);
     });
@@ -271,7 +270,7 @@ void convolve_backward(convolution_function, const Executor& exec, matrix_view<c
                        const DB& db, const ops::conv2d_geometry& geometry) {
     constexpr std::string_view function = "mp::ops::conv2d_backward";
     constexpr bool multiplies = !std::is_same_v<DX, ops::absent_t> || !std::is_same_v<DW, ops::absent_t>;
-    const auto memory = convolution_memory::backward(x.rows, w.rows, geometry);
+    const auto memory = convolution_memory::of(x.rows, w.rows, geometry, true);
     if constexpr (multiplies) check_workspace(function, exec, memory.bytes);
     if constexpr (!std::is_same_v<DX, ops::absent_t>) {
         if (x.rows != 0) convolve_dx(exec, memory, w, dy, dx, geometry);

@@ -16,7 +16,6 @@
 #include <mp/numbers/format/philox.hpp>
 #include <mp/numbers/rules/random_words.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -103,10 +102,7 @@ void apply_dropout(dropout_walk, const Executor& exec, matrix_view<const From> f
     using kernel = dropout_kernel<To, From>;
     constexpr int width = kernel::width;
     const auto enqueue = [&](auto out, auto in, std::ptrdiff_t row_words, std::ptrdiff_t column_words) {
-        const std::ptrdiff_t chunks = out.rows * ((out.columns + width - 1) / width);
-        const std::ptrdiff_t blocks =
-            (std::min)((chunks - 1) / row_threads + 1, static_cast<std::ptrdiff_t>(most_blocks));
-        launch("mp::ops::dropout", exec, simt::launch_size{.blocks = blocks},
+        launch("mp::ops::dropout", exec, chunk_launch(out.rows, out.columns, width),
                kernel{rows_of<width>(out), rows_of<width>(in), out.rows, out.columns, options.offset,
                       options.added_offset, static_cast<std::uint64_t>(row_words),
                       static_cast<std::uint64_t>(column_words), dropout_mask(options)});

@@ -19,7 +19,6 @@
 #include <mp/numbers/rules/float_functions.hpp>
 #include <mp/workspace.hpp>
 
-#include <algorithm>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -199,10 +198,7 @@ void gather_rows(table_rows, const Executor& exec, matrix_view<const Table> tabl
     if (y.rows == 0 || y.columns == 0) return;
     using kernel = gather_kernel<Table, Index, Y>;
     constexpr int width = kernel::width;
-    const std::ptrdiff_t chunks = y.rows * ((y.columns + width - 1) / width);
-    const std::ptrdiff_t blocks =
-        (std::min)((chunks - 1) / row_threads + 1, static_cast<std::ptrdiff_t>(most_blocks));
-    launch("mp::ops::embedding", exec, simt::launch_size{.blocks = blocks},
+    launch("mp::ops::embedding", exec, chunk_launch(y.rows, y.columns, width),
            kernel{rows_of<width>(table), indices.data(), rows_of<width>(y), table.rows, y.rows, y.columns});
 }
 
@@ -226,12 +222,15 @@ void add_rows(table_rows, const Executor& exec, std::span<const Index> indices, 
         sorted = launch_sort(function, exec, indices, static_cast<std::uint32_t>(dtable.rows), memory);
     }
     constexpr int width = row_chunk<DY, Written>;
-    with_row_group(dtable.columns, [&](auto group) {
-        using group_type = decltype(group);
-        launch(function, exec, row_launch<group_type>(dtable.rows),
-               row_additions_kernel<group_type, DY, Written>{
-                   sorted, rows_of<width>(dy), rows_of<width>(dtable),
-                   static_cast<std::ptrdiff_t>(indices.size()), dtable.rows, dtable.columns, padding, adds});
+    launch_rows(function, exec, dtable.rows, dtable.columns, [&]<class Group>(Group) {
+        return row_additions_kernel<Group, DY, Written>{sorted,
+                                                        rows_of<width>(dy),
+                                                        rows_of<width>(dtable),
+                                                        static_cast<std::ptrdiff_t>(indices.size()),
+                                                        dtable.rows,
+                                                        dtable.columns,
+                                                        padding,
+                                                        adds};
     });
 }
 

@@ -324,14 +324,18 @@ void normalize_rows(row_normalization<Centered>, const Executor& exec, double ep
     using scale = scaling_element_t<Gamma>;
     using shift = scaling_element_t<Beta>;
     constexpr int width = row_chunk<X, scale, shift, Y>;
-    with_row_group(x.columns, [&](auto group) {
-        using group_type = decltype(group);
-        launch(Centered ? "mp::ops::layer_norm" : "mp::ops::rms_norm", exec, row_launch<group_type>(x.rows),
-               normalize_kernel<group_type, Centered, X, scale, shift, Y>{
-                   rows_of<width>(x), array_row<width>(gamma), array_row<width>(beta), rows_of<width>(y),
-                   statistics.empty() ? nullptr : statistics.data(), x.rows, x.columns,
-                   static_cast<float>(epsilon)});
-    });
+    launch_rows(Centered ? "mp::ops::layer_norm" : "mp::ops::rms_norm", exec, x.rows, x.columns,
+                [&]<class Group>(Group) {
+                    return normalize_kernel<Group, Centered, X, scale, shift, Y>{
+                        rows_of<width>(x),
+                        array_row<width>(gamma),
+                        array_row<width>(beta),
+                        rows_of<width>(y),
+                        statistics.empty() ? nullptr : statistics.data(),
+                        x.rows,
+                        x.columns,
+                        static_cast<float>(epsilon)};
+                });
 }
 
 /// normalize_rows_backward() of the CPU, enqueued.
@@ -355,11 +359,9 @@ void normalize_rows_backward(row_normalization<Centered>, const Executor& exec, 
         sums == 0 ? nullptr : take_column_parts(function, exec, x.rows, x.columns, sums);
     const ops::normalization_statistics* const saved = statistics.empty() ? computed : statistics.data();
     if (statistics.empty() && x.rows != 0) {
-        with_row_group(x.columns, [&](auto group) {
-            using group_type = decltype(group);
-            launch(function, exec, row_launch<group_type>(x.rows),
-                   row_statistics_kernel<group_type, Centered, X>{rows_of<row_chunk<X>>(x), computed, x.rows,
-                                                                  x.columns, static_cast<float>(epsilon)});
+        launch_rows(function, exec, x.rows, x.columns, [&]<class Group>(Group) {
+            return row_statistics_kernel<Group, Centered, X>{rows_of<row_chunk<X>>(x), computed, x.rows,
+                                                             x.columns, static_cast<float>(epsilon)};
         });
     }
     if constexpr (sums != 0) {
@@ -377,12 +379,14 @@ void normalize_rows_backward(row_normalization<Centered>, const Executor& exec, 
         using scale = scaling_element_t<Gamma>;
         using result = typename DX::value_type;
         constexpr int width = row_chunk<X, scale, DY, result>;
-        with_row_group(x.columns, [&](auto group) {
-            using group_type = decltype(group);
-            launch(function, exec, row_launch<group_type>(x.rows),
-                   normalize_backward_kernel<group_type, Centered, X, scale, DY, result>{
-                       rows_of<width>(x), array_row<width>(gamma), rows_of<width>(dy), rows_of<width>(dx),
-                       saved, x.rows, x.columns});
+        launch_rows(function, exec, x.rows, x.columns, [&]<class Group>(Group) {
+            return normalize_backward_kernel<Group, Centered, X, scale, DY, result>{rows_of<width>(x),
+                                                                                    array_row<width>(gamma),
+                                                                                    rows_of<width>(dy),
+                                                                                    rows_of<width>(dx),
+                                                                                    saved,
+                                                                                    x.rows,
+                                                                                    x.columns};
         });
     }
 }

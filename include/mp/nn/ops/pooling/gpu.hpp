@@ -15,7 +15,6 @@
 #include <mp/nn/ops/pooling/windows.hpp>
 #include <mp/numbers/rules/rounded_doubles.hpp>
 
-#include <algorithm>
 #include <cstddef>
 
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
@@ -144,17 +143,12 @@ private:
     }
 };
 
-/// The launch for `elements`, at least one.
-[[nodiscard]] inline simt::launch_size pooling_launch(std::ptrdiff_t elements) {
-    return {.blocks = (std::min)((elements - 1) / row_threads + 1, static_cast<std::ptrdiff_t>(most_blocks))};
-}
-
 /// pool() of the CPU, enqueued.
 template <class Kind, gpu_executor Executor, class X, class Y>
 void pool(Kind kind, const Executor& exec, matrix_view<const X> x, matrix_view<Y> y,
           const ops::pool2d_geometry& geometry) {
     if (y.rows == 0) return;
-    launch("mp::ops::pool2d", exec, pooling_launch(y.rows * y.columns),
+    launch("mp::ops::pool2d", exec, walk_launch(y.rows * y.columns),
            pool_kernel<Kind, X, Y>{kind, rows_of<1>(x), rows_of<1>(y), pooling_windows(geometry), y.rows,
                                    y.columns});
 }
@@ -164,7 +158,7 @@ template <gpu_executor Executor, class X, class DY, class DX>
 void pool_gradient(largest_of_window kind, const Executor& exec, matrix_view<const X> x,
                    matrix_view<const DY> dy, matrix_view<DX> dx, const ops::pool2d_geometry& geometry) {
     if (dx.rows == 0) return;
-    launch("mp::ops::pool2d_backward", exec, pooling_launch(dx.rows * dx.columns),
+    launch("mp::ops::pool2d_backward", exec, walk_launch(dx.rows * dx.columns),
            pool_gradient_kernel<largest_of_window, X, DY, DX>{kind, rows_of<1>(x), rows_of<1>(dy),
                                                               rows_of<1>(dx), pooling_windows(geometry),
                                                               dx.rows, dx.columns});
@@ -173,7 +167,7 @@ template <gpu_executor Executor, class DY, class DX>
 void pool_gradient(average_of_window kind, const Executor& exec, matrix_view<const DY> dy, matrix_view<DX> dx,
                    const ops::pool2d_geometry& geometry) {
     if (dx.rows == 0) return;
-    launch("mp::ops::pool2d_backward", exec, pooling_launch(dx.rows * dx.columns),
+    launch("mp::ops::pool2d_backward", exec, walk_launch(dx.rows * dx.columns),
            pool_gradient_kernel<average_of_window, DY, DY, DX>{kind, row_matrix<const DY>{}, rows_of<1>(dy),
                                                                rows_of<1>(dx), pooling_windows(geometry),
                                                                dx.rows, dx.columns});

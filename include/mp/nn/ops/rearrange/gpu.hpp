@@ -14,7 +14,6 @@
 #include <mp/nn/ops/gpu_casts.hpp>
 #include <mp/nn/ops/rearrange.hpp>
 
-#include <algorithm>
 #include <cstddef>
 
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
@@ -72,10 +71,7 @@ void permute(head_permutation, const Executor& exec, matrix_view<const X> x, mat
     const bool fits = head_dim % width == 0;
     from.wide = from.wide && fits;
     to.wide = to.wide && fits;
-    const std::ptrdiff_t chunks = stacked_rows * ((head_dim + width - 1) / width);
-    const std::ptrdiff_t blocks =
-        (std::min)((chunks - 1) / row_threads + 1, static_cast<std::ptrdiff_t>(most_blocks));
-    launch("mp::ops::permute_heads", exec, simt::launch_size{.blocks = blocks},
+    launch("mp::ops::permute_heads", exec, chunk_launch(stacked_rows, head_dim, width),
            kernel{from, to, stacked_rows, options.heads, stacked_rows / (options.batch * options.heads),
                   head_dim, to_stacked});
 }

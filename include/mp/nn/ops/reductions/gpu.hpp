@@ -138,11 +138,9 @@ void sum_per(vector_sums, const Executor& exec, matrix_view<const X> x, std::spa
     if (axis == ops::per::column) {
         return launch_column_sums(exec, plain_column_terms<X>{rows_of<width>(x)}, x.rows, y, divisor);
     }
-    with_row_group(x.columns, [&](auto group) {
-        using group_type = decltype(group);
-        launch("mp::ops::sum", exec, row_launch<group_type>(x.rows),
-               row_sums_kernel<group_type, X, Y>{rows_of<width>(x), y.data(), x.rows, x.columns,
-                                                 static_cast<float>(divisor)});
+    launch_rows("mp::ops::sum", exec, x.rows, x.columns, [&]<class Group>(Group) {
+        return row_sums_kernel<Group, X, Y>{rows_of<width>(x), y.data(), x.rows, x.columns,
+                                            static_cast<float>(divisor)};
     });
 }
 

@@ -166,9 +166,6 @@ void rotate_heads(rotary_walk, const Executor& exec, double direction, matrix_vi
     const workspace::frame frame(workspace_of(exec));
     auto* const cosines =
         take_workspace<float>(function, exec, static_cast<std::size_t>(shape.tokens * rotated));
-    const auto blocks_for = [](std::ptrdiff_t items) {
-        return (std::min)((items - 1) / row_threads + 1, static_cast<std::ptrdiff_t>(most_blocks));
-    };
     const std::vector<double_pair> frequencies = rotary_frequencies(call.options.base, half);
     for (std::ptrdiff_t first = 0; first < half; first += rotary_table_kernel::most_angles) {
         rotary_table_kernel kernel{};
@@ -178,7 +175,7 @@ void rotate_heads(rotary_walk, const Executor& exec, double direction, matrix_vi
         kernel.angles = (std::min)(half - first, std::ptrdiff_t{rotary_table_kernel::most_angles});
         kernel.all_angles = half;
         std::copy_n(frequencies.data() + first, kernel.angles, kernel.frequencies);
-        launch(function, exec, simt::launch_size{.blocks = blocks_for(shape.tokens * kernel.angles)}, kernel);
+        launch(function, exec, walk_launch(shape.tokens * kernel.angles), kernel);
     }
     row_matrix<const X> from = rows_of<width>(x);
     row_matrix<Y> to = rows_of<width>(y);
@@ -187,7 +184,7 @@ void rotate_heads(rotary_walk, const Executor& exec, double direction, matrix_vi
     from.wide = from.wide && fits;
     to.wide = to.wide && fits;
     const std::ptrdiff_t chunks = (half + width - 1) / width + (shape.head_dim - rotated + width - 1) / width;
-    launch(function, exec, simt::launch_size{.blocks = blocks_for(x.rows * shape.heads_in_row * chunks)},
+    launch(function, exec, walk_launch(x.rows * shape.heads_in_row * chunks),
            rotary_kernel<X, Y>{from, to, cosines, direction, x.rows, shape.heads_in_row, shape.tokens,
                                shape.head_dim, rotated,
                                call.options.pairing == ops::rotary_pairing::interleaved});

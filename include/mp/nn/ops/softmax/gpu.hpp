@@ -223,49 +223,31 @@ struct softmax_backward_kernel {
     }
 };
 
-template <bool Logarithm, class Executor, class X, class Y>
-void launch_softmax(const Executor& exec, matrix_view<const X> x, matrix_view<Y> y) {
-    if (x.rows == 0 || x.columns == 0) return;
-    constexpr int width = row_chunk<X, Y>;
-    with_row_group(x.columns, [&](auto group) {
-        using group_type = decltype(group);
-        launch("mp::ops::softmax", exec, row_launch<group_type>(x.rows),
-               softmax_kernel<group_type, Logarithm, X, Y>{rows_of<width>(x), rows_of<width>(y), x.rows,
-                                                           x.columns});
-    });
-}
-
-template <bool Logarithm, class Executor, class Y, class DY, class DX>
-void launch_softmax_backward(const Executor& exec, matrix_view<const Y> y, matrix_view<const DY> dy,
-                             matrix_view<DX> dx) {
-    if (y.rows == 0 || y.columns == 0) return;
-    constexpr int width = row_chunk<Y, DY, DX>;
-    with_row_group(y.columns, [&](auto group) {
-        using group_type = decltype(group);
-        launch("mp::ops::softmax_backward", exec, row_launch<group_type>(y.rows),
-               softmax_backward_kernel<group_type, Logarithm, Y, DY, DX>{
-                   rows_of<width>(y), rows_of<width>(dy), rows_of<width>(dx), y.rows, y.columns});
-    });
-}
+/// Whether a function of rows is a logarithm, and so its slope.
+template <class Function>
+inline constexpr bool is_log_softmax = std::is_same_v<Function, log_softmax_function>;
+template <class Function>
+concept softmax_of_rows = std::is_same_v<Function, softmax_function> || is_log_softmax<Function>;
 
 /// map_rows() of the CPU, enqueued.
-template <gpu_executor Executor, class X, class Y>
-void map_rows(softmax_function, const Executor& exec, matrix_view<Y> y, matrix_view<const X> x) {
-    launch_softmax<false>(exec, x, y);
+template <softmax_of_rows Function, gpu_executor Executor, class X, class Y>
+void map_rows(Function, const Executor& exec, matrix_view<Y> y, matrix_view<const X> x) {
+    if (x.rows == 0 || x.columns == 0) return;
+    constexpr int width = row_chunk<X, Y>;
+    launch_rows("mp::ops::softmax", exec, x.rows, x.columns, [&]<class Group>(Group) {
+        return softmax_kernel<Group, is_log_softmax<Function>, X, Y>{rows_of<width>(x), rows_of<width>(y),
+                                                                     x.rows, x.columns};
+    });
 }
-template <gpu_executor Executor, class X, class Y>
-void map_rows(log_softmax_function, const Executor& exec, matrix_view<Y> y, matrix_view<const X> x) {
-    launch_softmax<true>(exec, x, y);
-}
-template <gpu_executor Executor, class Y, class DY, class DX>
-void map_rows(slope_of<softmax_function>, const Executor& exec, matrix_view<DX> dx, matrix_view<const Y> y,
+template <softmax_of_rows Function, gpu_executor Executor, class Y, class DY, class DX>
+void map_rows(slope_of<Function>, const Executor& exec, matrix_view<DX> dx, matrix_view<const Y> y,
               matrix_view<const DY> dy) {
-    launch_softmax_backward<false>(exec, y, dy, dx);
-}
-template <gpu_executor Executor, class Y, class DY, class DX>
-void map_rows(slope_of<log_softmax_function>, const Executor& exec, matrix_view<DX> dx,
-              matrix_view<const Y> y, matrix_view<const DY> dy) {
-    launch_softmax_backward<true>(exec, y, dy, dx);
+    if (y.rows == 0 || y.columns == 0) return;
+    constexpr int width = row_chunk<Y, DY, DX>;
+    launch_rows("mp::ops::softmax_backward", exec, y.rows, y.columns, [&]<class Group>(Group) {
+        return softmax_backward_kernel<Group, is_log_softmax<Function>, Y, DY, DX>{
+            rows_of<width>(y), rows_of<width>(dy), rows_of<width>(dx), y.rows, y.columns};
+    });
 }
 
 }}  // namespace mp::detail

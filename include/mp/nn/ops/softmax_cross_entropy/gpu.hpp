@@ -322,16 +322,21 @@ void launch_cross_entropy(const Executor& exec, matrix_view<const Logit> logits,
                simt::launch_size{.shared_bytes = gpu::block_group<row_threads>::shared_bytes(row_threads)},
                counted_factor_kernel<Label>{labels.data(), counted_factor, logits.rows, of_sum, ignored});
     }
-    with_row_group(logits.columns, [&](auto group) {
-        using group_type = decltype(group);
-        launch(name, exec, row_launch<group_type>(logits.rows),
-               cross_entropy_kernel<group_type, Logit, Label, Gradient, Scale>{
-                   rows_of<width>(logits), labels.data(),
-                   results.losses.empty() ? nullptr : results.losses.data(),
-                   results.statistics.empty() ? nullptr : results.statistics.data(),
-                   saved.empty() ? nullptr : saved.data(), rows_of<width>(dlogits), logits.rows,
-                   logits.columns, static_cast<float>(factor), counted_factor, factors.scale, ignored,
-                   smoothed_labels(options, logits.columns)});
+    launch_rows(name, exec, logits.rows, logits.columns, [&]<class Group>(Group) {
+        return cross_entropy_kernel<Group, Logit, Label, Gradient, Scale>{
+            rows_of<width>(logits),
+            labels.data(),
+            results.losses.empty() ? nullptr : results.losses.data(),
+            results.statistics.empty() ? nullptr : results.statistics.data(),
+            saved.empty() ? nullptr : saved.data(),
+            rows_of<width>(dlogits),
+            logits.rows,
+            logits.columns,
+            static_cast<float>(factor),
+            counted_factor,
+            factors.scale,
+            ignored,
+            smoothed_labels(options, logits.columns)};
     });
 }
 
