@@ -8,5 +8,3 @@
 #include <mp/linalg/tensor_core/emulated.hpp>
 #include <mp/linalg/tensor_core/gemm.hpp>
 #include <mp/linalg/tensor_core/gemm_block_scaled.hpp>
-#include <mp/linalg/tensor_core/mma.hpp>
-#include <mp/linalg/tensor_core/scaled_block.hpp>

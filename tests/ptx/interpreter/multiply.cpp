@@ -7,7 +7,7 @@
 #include <mp/device/simt/host/matrix_operations.hpp>
 #include <mp/float8.hpp>
 #include <mp/half.hpp>
-#include <mp/linalg/tensor_core/mma.hpp>
+#include <mp/linalg/tensor_core/block_fma.hpp>
 #include <mp/matrix_view.hpp>
 #include <mp/tfloat32.hpp>
 

@@ -5,9 +5,7 @@
 
 #include <mp/config.hpp>
 #include <mp/executor.hpp>
-#include <mp/linalg/gemm/kernels/amx_tiles.hpp>
 #include <mp/linalg/gemm/kernels/register_tiles.hpp>
-#include <mp/linalg/gemm/portable_tiles.hpp>
 #include <mp/linalg/gemm/product_kernel.hpp>
 #include <mp/numbers/simd/processor.hpp>
 #include <mp/numbers/simd/select_target.hpp>

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <mp/linalg/gemm/kernels/dot_tiles.hpp>
-#include <mp/linalg/gemm/kernels/row_runs.hpp>
 #include <mp/linalg/gemm/packing.hpp>
 #include <mp/linalg/gemm/product.hpp>
 #include <mp/linalg/gemm/product_kernel.hpp>

@@ -49,17 +49,17 @@ using multiply_tile = void (*)(const tile_product&);
 /// The innermost part of the product.
 struct product_kernel {
     std::string_view name;
-    std::ptrdiff_t rows;        ///< of a tile
-    std::ptrdiff_t width;       ///< of a tile, in columns
-    std::ptrdiff_t k_unit;      ///< blocks of k are filled up with zeros to a multiple of it
-    std::ptrdiff_t k_block;     ///< longest block of k; longer ones pass over C less often
-    std::ptrdiff_t block_rows;  ///< rows of a block of A, which stays in the second-level cache
-    panel_element a_element;
-    panel_element b_element;
-    a_layout layout;
-    bool any_strides;  ///< whether rows of A and steps of B may be any distance apart and so stay where they
-                       ///< lie
-    bool normal_sums;  ///< whether no sum is subnormal, because the kernel takes such for zero
+    std::ptrdiff_t rows;           ///< of a tile
+    std::ptrdiff_t width;          ///< of a tile, in columns
+    std::ptrdiff_t k_unit = 1;     ///< blocks of k are filled up with zeros to a multiple of it
+    std::ptrdiff_t k_block = 256;  ///< longest block of k; longer ones pass over C less often
+    std::ptrdiff_t block_rows;     ///< rows of a block of A, which stays in the second-level cache
+    panel_element a_element = panel_element::float32;
+    panel_element b_element = panel_element::float32;
+    a_layout layout = a_layout::rows;
+    /// Whether rows of A and steps of B may be any distance apart, and so stay where they lie.
+    bool any_strides = false;
+    bool normal_sums = false;  ///< whether no sum is subnormal, because the kernel takes such for zero
     /// The micro-kernels by the most rows that each takes, ascending; the last one takes `rows`.
     struct of_rows {
         std::ptrdiff_t rows;

@@ -10,7 +10,6 @@
 #include <mp/linalg/gemm/blocked_product.hpp>
 #include <mp/linalg/gemm/choose_kernel.hpp>
 #include <mp/linalg/gemm/kernels/dot_tiles.hpp>
-#include <mp/linalg/gemm/kernels/row_runs.hpp>
 #include <mp/linalg/gemm/operand_kernels.hpp>
 #include <mp/linalg/gemm/product_kernel.hpp>
 #include <mp/linalg/gemm/tile_output.hpp>

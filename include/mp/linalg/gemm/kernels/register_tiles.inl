@@ -155,34 +155,28 @@ inline constexpr int tile_rows = 6;
 #endif
 
 template <class Steps>
-constexpr product_kernel make_register_kernel(std::string_view name, panel_element element,
-                                              std::ptrdiff_t k_block) {
-    product_kernel kernel = {
-        name,
-        tile_rows,
-        static_cast<std::ptrdiff_t>(tile_vectors * lanes),
-        Steps::together,
-        k_block,
-        72,
-        panel_element::float32,
-        element,
-        a_layout::rows,
-        true,
-        false,
-        {{1, &multiply_rows<Steps, 1>},
-         {tile_rows / 3, &multiply_rows<Steps, tile_rows / 3>},
-         {tile_rows * 2 / 3, &multiply_rows<Steps, tile_rows * 2 / 3>},
-         {tile_rows, &multiply_rows<Steps, tile_rows>}}};
-    kernel.multiply_narrow = &multiply_rows<Steps, tile_rows, tile_vectors / 2>;
-    return kernel;
+constexpr product_kernel make_register_kernel(std::string_view name, panel_element element) {
+    return {.name = name,
+            .rows = tile_rows,
+            .width = static_cast<std::ptrdiff_t>(tile_vectors * lanes),
+            .k_unit = Steps::together,
+            .k_block = 512,
+            .block_rows = 72,
+            .b_element = element,
+            .any_strides = true,
+            .choices = {{1, &multiply_rows<Steps, 1>},
+                        {tile_rows / 3, &multiply_rows<Steps, tile_rows / 3>},
+                        {tile_rows * 2 / 3, &multiply_rows<Steps, tile_rows * 2 / 3>},
+                        {tile_rows, &multiply_rows<Steps, tile_rows>}},
+            .multiply_narrow = &multiply_rows<Steps, tile_rows, tile_vectors / 2>};
 }
 
 inline constexpr product_kernel float_kernel =
-    make_register_kernel<float_steps>(MP_TILE_NAMES("f32"), panel_element::float32, 512);
+    make_register_kernel<float_steps>(MP_TILE_NAMES("f32"), panel_element::float32);
 inline constexpr product_kernel binary16_kernel =
-    make_register_kernel<binary16_steps>(MP_TILE_NAMES("f16"), panel_element::binary16, 512);
+    make_register_kernel<binary16_steps>(MP_TILE_NAMES("f16"), panel_element::binary16);
 inline constexpr product_kernel bfloat16_kernel =
-    make_register_kernel<bfloat16_vnni2_steps>(MP_TILE_NAMES("bf16"), panel_element::bfloat16_vnni2, 512);
+    make_register_kernel<bfloat16_vnni2_steps>(MP_TILE_NAMES("bf16"), panel_element::bfloat16_vnni2);
 #undef MP_TILE_NAMES
 
 }}}  // namespace mp::detail::MP_TARGET

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Rows of B over vec<T>: see row_runs.hpp, which includes this for every instruction set.
+// Rows of B over vec<T>: see dot_tiles.hpp, which includes this for every instruction set.
 
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE { namespace MP_TARGET {
 
