@@ -25,8 +25,8 @@ enum class kernel_violation : unsigned char {
     missing_fence,  ///< what was written by ordinary stores is read by an asynchronous unit without a fence
 };
 
-/// Undefined behaviour of a kernel on the simulated GPU: on a device it could give wrong results, hang or stop. The message names the launch, block, thread, warp, lane, the address in shared
-/// memory, the line of the kernel and what was violated:
+/// Undefined behaviour of a kernel on the simulated GPU: on a device it could give wrong results, hang or stop. The message
+/// names the launch, block, thread, warp, lane, the address in shared memory, the line of the kernel and the broken rule:
 ///
 ///     mp::simulated_gpu: mine: block 3, thread 37 (warp 1, lane 5), tile.hpp:120: reads 16 bytes at shared
 ///     address 4608, which nobody has written

@@ -37,15 +37,13 @@ struct launch_size {
 /// device as the parameter of the launch: at most 4 KiB. It has
 ///  - `static constexpr int threads`: threads of a block, a multiple of 32, at most 1024;
 ///  - optionally `static constexpr int resident_blocks`: blocks that a multiprocessor is to hold at a time,
-///  from
-///    which the compiler takes the most registers that a thread may use;
+///    from which the compiler takes the most registers that a thread may use;
 ///  - optionally `static constexpr int cluster_blocks`: blocks of a cluster;
 ///  - optionally `static constexpr bool waits_for_dependencies = true`: every thread calls wait_dependencies()
 ///    before it touches global memory, so that what the kernel does before that may overlap the kernel before it
 ///    on the stream. For other kernels the launch does so before they begin;
 ///  - `template <class Thread> MP_HOST_DEVICE void operator()(Thread thread) const`, which every thread runs.
-///  What
-///    a thread can do is said in <mp/device/simt/device/device_thread.hpp>.
+///    <mp/device/simt/device/device_thread.hpp> documents the operations of a thread.
 template <class Kernel>
 concept kernel = std::is_trivially_copyable_v<Kernel> && sizeof(Kernel) <= 4096 && requires {
     { Kernel::threads + 0 } -> std::same_as<int>;
@@ -61,20 +59,14 @@ namespace mp::simt { inline namespace MP_ISA_NAMESPACE {
 
 template <class Kernel>
 [[nodiscard]] constexpr int resident_blocks_of() {
-    if constexpr (requires { Kernel::resident_blocks; }) {
-        return Kernel::resident_blocks;
-    } else {
-        return 1;
-    }
+    if constexpr (requires { Kernel::resident_blocks; }) return Kernel::resident_blocks;
+    return 1;
 }
 
 template <class Kernel>
 [[nodiscard]] constexpr int cluster_blocks_of() {
-    if constexpr (requires { Kernel::cluster_blocks; }) {
-        return Kernel::cluster_blocks;
-    } else {
-        return 1;
-    }
+    if constexpr (requires { Kernel::cluster_blocks; }) return Kernel::cluster_blocks;
+    return 1;
 }
 
 /// The launch configuration for `threads` threads per block and `cluster` blocks per cluster. Throws argument_error in the

@@ -29,6 +29,12 @@ struct matrix_descriptor {
 
 namespace mp::simt::detail { inline namespace MP_ISA_NAMESPACE {
 
+/// The offset of a byte of a tile with the 16-byte chunks of its rows of `row_bytes` exchanged: see mp::simt::swizzled.
+[[nodiscard]] MP_HOST_DEVICE constexpr std::uint32_t exchanged(int row_bytes, std::uint32_t offset) {
+    const auto chunks = static_cast<std::uint32_t>(row_bytes / 16);
+    return offset ^ ((offset >> 7 & (chunks - 1)) << 4);
+}
+
 [[nodiscard]] MP_HOST_DEVICE constexpr std::uint64_t swizzle_code(int swizzle_bytes) {
     return swizzle_bytes == 128 ? 1U : swizzle_bytes == 64 ? 2U : swizzle_bytes == 32 ? 3U : 0U;
 }
@@ -65,8 +71,7 @@ template <int RowBytes>
 [[nodiscard]] MP_HOST_DEVICE constexpr std::uint32_t swizzled(std::uint32_t offset) {
     static_assert(RowBytes == 16 || RowBytes == 32 || RowBytes == 64 || RowBytes == 128,
                   "mp: rows of 16, 32, 64 or 128 bytes can be swizzled");
-    constexpr std::uint32_t chunks = RowBytes / 16;
-    return offset ^ ((offset >> 7 & (chunks - 1)) << 4);
+    return detail::exchanged(RowBytes, offset);
 }
 
 }}  // namespace mp::simt

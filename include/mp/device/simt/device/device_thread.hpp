@@ -310,23 +310,17 @@ private:
 }}  // namespace mp::simt::detail
 
 // Text and operands of a warpgroup's instruction with 8, 32, 64 or 128 sums a thread.
+#define MP_TEN_REGISTERS(tens)                                                                           \
+    "%" #tens "0, %" #tens "1, %" #tens "2, %" #tens "3, %" #tens "4, %" #tens "5, %" #tens "6, %" #tens \
+    "7, %" #tens "8, %" #tens "9, "
 #define MP_REGISTERS_8 "%0, %1, %2, %3, %4, %5, %6, %7"
-#define MP_REGISTERS_32                                                                     \
-    "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, " \
-    "%19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
-#define MP_REGISTERS_64                                                                     \
-    MP_REGISTERS_32                                                                         \
-    ", "                                                                                    \
-    "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, " \
-    "%49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
-#define MP_REGISTERS_128                                                                       \
-    MP_REGISTERS_64                                                                            \
-    ", "                                                                                       \
-    "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, %80, "    \
-    "%81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, %96, %97, "    \
-    "%98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, %112, " \
-    "%113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, "     \
-    "%127"
+#define MP_30_REGISTERS MP_TEN_REGISTERS() MP_TEN_REGISTERS(1) MP_TEN_REGISTERS(2)
+#define MP_REGISTERS_32 MP_30_REGISTERS "%30, %31"
+#define MP_60_REGISTERS MP_30_REGISTERS MP_TEN_REGISTERS(3) MP_TEN_REGISTERS(4) MP_TEN_REGISTERS(5)
+#define MP_REGISTERS_64 MP_60_REGISTERS "%60, %61, %62, %63"
+#define MP_90_REGISTERS MP_60_REGISTERS MP_TEN_REGISTERS(6) MP_TEN_REGISTERS(7) MP_TEN_REGISTERS(8)
+#define MP_120_REGISTERS MP_90_REGISTERS MP_TEN_REGISTERS(9) MP_TEN_REGISTERS(10) MP_TEN_REGISTERS(11)
+#define MP_REGISTERS_128 MP_120_REGISTERS "%120, %121, %122, %123, %124, %125, %126, %127"
 #define MP_SUMS_4(Register, i) \
     Register(sum[i]), Register(sum[i + 1]), Register(sum[i + 2]), Register(sum[i + 3])
 #define MP_SUMS_8(Register, i) MP_SUMS_4(Register, i), MP_SUMS_4(Register, i + 4)
@@ -334,46 +328,35 @@ private:
 #define MP_SUMS_32(Register, i) MP_SUMS_16(Register, i), MP_SUMS_16(Register, i + 16)
 #define MP_SUMS_64(Register, i) MP_SUMS_32(Register, i), MP_SUMS_32(Register, i + 32)
 #define MP_SUMS_128(Register, i) MP_SUMS_64(Register, i), MP_SUMS_64(Register, i + 64)
-// Operands behind the sums: two descriptors, whether to add, and for 16 bits the orders of A and B. `Scales` are those of A
-// and B, which are 1; instructions with sums of integers have none.
-#define MP_WGMMA(Sums, Register, Shape, Types, A, B, Add, Scales)                         \
+// Operands after the sums: two descriptors, whether to add, and `...`. `Scales` are those of A and B, which are 1, and for 16
+// bits also the numbers of the operands with their orders; instructions with sums of integers have none.
+#define MP_WGMMA(Sums, Register, Shape, Types, A, B, Add, Scales, ...)                    \
     asm volatile("{\n\t.reg .pred add;\n\tsetp.ne.b32 add, %" Add                         \
                  ", 0;\n\t"                                                               \
                  "wgmma.mma_async.sync.aligned." Shape "." Types " {" MP_REGISTERS_##Sums \
                  "}, %" A ", %" B ", add" Scales ";\n\t}"                                 \
                  : MP_SUMS_##Sums(Register, 0)                                            \
-                 : "l"(a.bits), "l"(b.bits), "r"(static_cast<int>(add)))
-#define MP_WGMMA_16(Sums, Shape, Type, A, B, Add, OrderA, OrderB)                                            \
-    asm volatile("{\n\t.reg .pred add;\n\tsetp.ne.b32 add, %" Add                                            \
-                 ", 0;\n\t"                                                                                  \
-                 "wgmma.mma_async.sync.aligned." Shape ".f32." Type "." Type " {" MP_REGISTERS_##Sums        \
-                 "}, %" A ", %" B ", add, 1, 1, %" OrderA ", %" OrderB ";\n\t}"                              \
-                 : MP_SUMS_##Sums("+f", 0)                                                                   \
-                 : "l"(a.bits), "l"(b.bits), "r"(static_cast<int>(add)), "n"(static_cast<int>(ATransposed)), \
-                   "n"(static_cast<int>(BTransposed)))
+                 : "l"(a.bits), "l"(b.bits), "r"(static_cast<int>(add))__VA_OPT__(, ) __VA_ARGS__)
+#define MP_SCALES(OrderA, OrderB) ", 1, 1"
+#define MP_SCALES_AND_ORDERS(OrderA, OrderB) ", 1, 1, %" OrderA ", %" OrderB
+#define MP_NO_SCALES(OrderA, OrderB) ""
 // The shapes that are offered: 16, 64, 128 and 256 columns.
-#define MP_WGMMA_COLUMNS(Register, Depth, Types, Scales)                              \
-    if constexpr (Columns == 16) {                                                    \
-        MP_WGMMA(8, Register, "m64n16" Depth, Types, "8", "9", "10", Scales);         \
-    } else if constexpr (Columns == 64) {                                             \
-        MP_WGMMA(32, Register, "m64n64" Depth, Types, "32", "33", "34", Scales);      \
-    } else if constexpr (Columns == 128) {                                            \
-        MP_WGMMA(64, Register, "m64n128" Depth, Types, "64", "65", "66", Scales);     \
-    } else {                                                                          \
-        MP_WGMMA(128, Register, "m64n256" Depth, Types, "128", "129", "130", Scales); \
+#define MP_WGMMA_COLUMNS(Register, Depth, Types, Scales, ...)                                              \
+    if constexpr (Columns == 16) {                                                                         \
+        MP_WGMMA(8, Register, "m64n16" Depth, Types, "8", "9", "10", Scales("11", "12"), __VA_ARGS__);     \
+    } else if constexpr (Columns == 64) {                                                                  \
+        MP_WGMMA(32, Register, "m64n64" Depth, Types, "32", "33", "34", Scales("35", "36"), __VA_ARGS__);  \
+    } else if constexpr (Columns == 128) {                                                                 \
+        MP_WGMMA(64, Register, "m64n128" Depth, Types, "64", "65", "66", Scales("67", "68"), __VA_ARGS__); \
+    } else {                                                                                               \
+        MP_WGMMA(128, Register, "m64n256" Depth, Types, "128", "129", "130", Scales("131", "132"),         \
+                 __VA_ARGS__);                                                                             \
     }
 #define MP_WGMMA_FLOATS(Depth, TypeOfA, TypeOfB) \
-    MP_WGMMA_COLUMNS("+f", Depth, "f32." TypeOfA "." TypeOfB, ", 1, 1")
-#define MP_WGMMA_16_COLUMNS(Type)                                                \
-    if constexpr (Columns == 16) {                                               \
-        MP_WGMMA_16(8, "m64n16k16", Type, "8", "9", "10", "11", "12");           \
-    } else if constexpr (Columns == 64) {                                        \
-        MP_WGMMA_16(32, "m64n64k16", Type, "32", "33", "34", "35", "36");        \
-    } else if constexpr (Columns == 128) {                                       \
-        MP_WGMMA_16(64, "m64n128k16", Type, "64", "65", "66", "67", "68");       \
-    } else {                                                                     \
-        MP_WGMMA_16(128, "m64n256k16", Type, "128", "129", "130", "131", "132"); \
-    }
+    MP_WGMMA_COLUMNS("+f", Depth, "f32." TypeOfA "." TypeOfB, MP_SCALES)
+#define MP_WGMMA_16(Type)                                                     \
+    MP_WGMMA_COLUMNS("+f", "k16", "f32." Type "." Type, MP_SCALES_AND_ORDERS, \
+                     "n"(static_cast<int>(ATransposed)), "n"(static_cast<int>(BTransposed)))
 
 namespace mp::simt::detail { inline namespace MP_ISA_NAMESPACE {
 
@@ -391,8 +374,8 @@ public:
 
     /// sum = a b, or sum + a b where `add`, for 64 rows of A and `Columns` (16, 64, 128 or 256) columns of B,
     /// with 32 bytes of k, by the 128 threads of a warpgroup together. The sums are in the places of
-    /// wgmma_coordinate; those of std::int8_t are exact, modulo 2^32. Operands of half and bfloat16 may be transposed: rows in shared memory then run along
-    /// rows of A (columns of B).
+    /// wgmma_coordinate; those of std::int8_t are exact, modulo 2^32. Operands of half and bfloat16 may be transposed: rows
+    /// in shared memory then run along rows of A (columns of B).
     ///
     /// The product is asynchronous: until wait_products() has returned no thread may access the sums or write the
     /// operands; but more products may be added to the same sums.
@@ -412,9 +395,9 @@ public:
         constexpr bool a_is_e4m3 = std::is_same_v<A, float8_e4m3fn>;
         constexpr bool b_is_e4m3 = std::is_same_v<B, float8_e4m3fn>;
         if constexpr (std::is_same_v<A, half> && std::is_same_v<B, half>) {
-            MP_WGMMA_16_COLUMNS("f16")
+            MP_WGMMA_16("f16")
         } else if constexpr (std::is_same_v<A, bfloat16> && std::is_same_v<B, bfloat16>) {
-            MP_WGMMA_16_COLUMNS("bf16")
+            MP_WGMMA_16("bf16")
         } else if constexpr (std::is_same_v<A, tfloat32> && std::is_same_v<B, tfloat32>) {
             MP_WGMMA_FLOATS("k8", "tf32", "tf32")
         } else if constexpr (a_is_e4m3 && b_is_e4m3) {
@@ -426,7 +409,7 @@ public:
         } else if constexpr (std::is_same_v<A, float8_e5m2> && std::is_same_v<B, float8_e5m2>) {
             MP_WGMMA_FLOATS("k32", "e5m2", "e5m2")
         } else if constexpr (std::is_same_v<A, std::int8_t> && std::is_same_v<B, std::int8_t>) {
-            MP_WGMMA_COLUMNS("+r", "k32", "s32.s8.s8", "")
+            MP_WGMMA_COLUMNS("+r", "k32", "s32.s8.s8", MP_NO_SCALES)
         } else {
             static_assert(never<A, B>, "mp: wgmma does not multiply these types");
         }
@@ -471,9 +454,14 @@ public:
 
 }}  // namespace mp::simt::detail
 
+#undef MP_TEN_REGISTERS
 #undef MP_REGISTERS_8
+#undef MP_30_REGISTERS
 #undef MP_REGISTERS_32
+#undef MP_60_REGISTERS
 #undef MP_REGISTERS_64
+#undef MP_90_REGISTERS
+#undef MP_120_REGISTERS
 #undef MP_REGISTERS_128
 #undef MP_SUMS_4
 #undef MP_SUMS_8
@@ -482,10 +470,12 @@ public:
 #undef MP_SUMS_64
 #undef MP_SUMS_128
 #undef MP_WGMMA
-#undef MP_WGMMA_16
+#undef MP_SCALES
+#undef MP_SCALES_AND_ORDERS
+#undef MP_NO_SCALES
 #undef MP_WGMMA_COLUMNS
 #undef MP_WGMMA_FLOATS
-#undef MP_WGMMA_16_COLUMNS
+#undef MP_WGMMA_16
 
 namespace mp::simt {
 

@@ -72,43 +72,38 @@ inline std::uint64_t shared_passes(std::span<const lane_access> lanes) {
     return passes;
 }
 
-/// The passes without any conflict: 128 different bytes each.
-inline std::uint64_t ideal_shared_passes(std::span<const lane_access> lanes) {
-    std::vector<std::uint64_t> words;
+/// The number of different units of `unit` bytes that lanes access.
+inline std::uint64_t units_of(std::span<const lane_access> lanes, std::uint64_t unit) {
+    std::vector<std::uint64_t> units;
     for (const lane_access& lane : lanes) {
-        for (std::uint64_t word = lane.address / 4; word <= (lane.address + lane.bytes - 1) / 4; ++word) {
-            words.push_back(word);
+        for (std::uint64_t i = lane.address / unit; i <= (lane.address + lane.bytes - 1) / unit; ++i) {
+            units.push_back(i);
         }
     }
-    std::sort(words.begin(), words.end());
-    const auto different =
-        static_cast<std::uint64_t>(std::unique(words.begin(), words.end()) - words.begin());
-    return (different + 31) / 32;
+    std::sort(units.begin(), units.end());
+    return static_cast<std::uint64_t>(std::unique(units.begin(), units.end()) - units.begin());
+}
+
+/// The passes without any conflict: 128 different bytes each.
+inline std::uint64_t ideal_shared_passes(std::span<const lane_access> lanes) {
+    return (units_of(lanes, 4) + 31) / 32;
 }
 
 /// Sectors of 32 bytes that a warp's access touches, and the fewest that hold as many bytes.
 inline std::pair<std::uint64_t, std::uint64_t> global_sectors(std::span<const lane_access> lanes) {
-    std::vector<std::uint64_t> bytes_of;
     std::uint64_t bytes = 0;
-    for (const lane_access& lane : lanes) {
-        bytes += lane.bytes;
-        for (std::uint64_t s = lane.address / 32; s <= (lane.address + lane.bytes - 1) / 32; ++s) {
-            bytes_of.push_back(s);
-        }
-    }
-    std::sort(bytes_of.begin(), bytes_of.end());
-    const auto sectors =
-        static_cast<std::uint64_t>(std::unique(bytes_of.begin(), bytes_of.end()) - bytes_of.begin());
+    for (const lane_access& lane : lanes) bytes += lane.bytes;
+    const std::uint64_t sectors = units_of(lanes, 32);
     return {sectors, (std::min)(sectors, (bytes + 31) / 32)};
 }
 
 }}  // namespace detail
 
-/// Counts what a launch's accesses cost: hand it to an executor, launch, and look.
+/// Counts the cost of a launch's accesses: pass it to an executor, launch, and read the costs.
 ///
-/// Lanes run one after another on the host, so their accesses are put together to those of warps by counting:
-/// the n-th time that a lane comes to a line belongs to the n-th time of the other lanes. Where lanes go
-/// different ways that is a guess.
+/// Lanes run one after another on the host, so their accesses are combined to those of warps by counting:
+/// the n-th time that a lane reaches a line belongs to the n-th time of the other lanes. Where lanes diverge,
+/// that is a guess.
 class access_statistics {
 public:
     /// The costs by line, in the order of source positions; after the launch.

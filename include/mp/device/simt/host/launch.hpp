@@ -33,74 +33,74 @@ void run_thread(const void* kernel, thread_state& state) {
     if constexpr (waiting_kernel<Kernel>) check_has_waited(*state.owner, state);
 }
 
-/// Runs the clusters of a grid, which is the same for all kernels.
-inline void run_grid(std::string_view function, const cpu& host, host_settings settings,
-                     memory_checker* checker, const launch_shape& shape,
-                     void (*thread)(const void*, thread_state&), const void* kernel) {
-    mp::detail::check_threads(function, host);
-    if (settings.statistics != nullptr && host.threads != 1) {
-        mp::detail::throw_argument(function, "exec.threads", host.threads,
+/// A launch, which is the same for all kernels.
+struct grid_launch {
+    std::string_view function;
+    cpu host;
+    host_settings settings;
+    memory_checker* checker;
+    launch_shape shape;
+    void (*thread)(const void*, thread_state&);
+    const void* kernel;
+};
+
+/// Runs the clusters of a grid.
+inline void run_grid(const grid_launch& it) {
+    mp::detail::check_threads(it.function, it.host);
+    host_settings settings = it.settings;
+    if (settings.statistics != nullptr && it.host.threads != 1) {
+        mp::detail::throw_argument(it.function, "exec.threads", it.host.threads,
                                    "must be 1 where exec.statistics counts accesses");
     }
-    if (checker != nullptr && host.threads != 1) {
-        mp::detail::throw_argument(function, "exec.threads", host.threads,
+    if (it.checker != nullptr && it.host.threads != 1) {
+        mp::detail::throw_argument(it.function, "exec.threads", it.host.threads,
                                    "must be 1 where exec.checker watches memory");
     }
     std::optional<global_memory> global;
-    settings.function = function;
-    if (checker != nullptr) settings.global = &global.emplace(*checker, settings.equal_writes);
+    settings.function = it.function;
+    if (it.checker != nullptr) settings.global = &global.emplace(*it.checker, settings.equal_writes);
     std::vector<std::ptrdiff_t> order;
-    for (std::ptrdiff_t block = 0; block < shape.blocks; block += shape.cluster_blocks) {
+    for (std::ptrdiff_t block = 0; block < it.shape.blocks; block += it.shape.cluster_blocks) {
         order.push_back(block);
     }
     schedule_random random(settings.seed);
     if (settings.seed != 0) {
         for (std::size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random.below(i)]);
     }
-    mp::detail::parallel_for(host, order.size(), 1, [&](std::size_t begin, std::size_t end) {
+    mp::detail::parallel_for(it.host, order.size(), 1, [&](std::size_t begin, std::size_t end) {
         // A device has gradual underflow whatever the program that simulates it has set.
         const mp::detail::default_floating_point_modes modes;
-        cluster blocks(shape, settings);
+        cluster blocks(it.shape, settings);
         for (std::size_t i = begin; i < end; ++i) {
             const std::uint64_t seed = settings.seed == 0 ? 0 : settings.seed * 1'000'003 + i + 1;
-            blocks.run(order[i], seed, thread, kernel);
+            blocks.run(order[i], seed, it.thread, it.kernel);
         }
     });
 }
 
-/// A launch that is kept, with a copy of its kernel.
+/// A recorded launch, with a copy of its kernel.
 class recorded_grid final : public launch_recorder::action {
 public:
-    recorded_grid(std::string_view function, const cpu& host, const host_settings& settings,
-                  memory_checker* checker, const launch_shape& shape,
-                  void (*thread)(const void*, thread_state&), const void* kernel, std::size_t bytes)
-        : function_(function),
-          host_(host),
-          settings_(settings),
-          checker_(checker),
-          shape_(shape),
-          thread_(thread),
+    recorded_grid(const grid_launch& it, std::size_t bytes)
+        : it_(it),
+          function_(it.function),
           kernel_(std::make_unique<line[]>((bytes + sizeof(line) - 1) / sizeof(line))) {
-        std::memcpy(kernel_.get(), kernel, bytes);
+        std::memcpy(kernel_.get(), it.kernel, bytes);
+        it_.function = function_;
+        it_.kernel = kernel_.get();
     }
-    void run() const override {
-        run_grid(function_, host_, settings_, checker_, shape_, thread_, kernel_.get());
-    }
+    void run() const override { run_grid(it_); }
 
 private:
     struct alignas(128) line {  // as aligned as any kernel is
         std::byte bytes[128];
     };
+    grid_launch it_;
     std::string function_;
-    cpu host_;
-    host_settings settings_;
-    memory_checker* checker_;
-    launch_shape shape_;
-    void (*thread_)(const void*, thread_state&);
     std::unique_ptr<line[]> kernel_;
 };
 
-/// What the host has to know of a kernel.
+/// The properties of a kernel that launches on the host depend on.
 struct kernel_facts {
     int threads;
     int cluster_blocks;
@@ -109,21 +109,25 @@ struct kernel_facts {
     void (*thread)(const void* kernel, thread_state&);
 };
 
-/// A launch, which is the same for all kernels.
+/// Runs a launch, or records it.
 template <arch Arch>
 void launch_grid(std::string_view function, const simulated_gpu<Arch>& gpu, const launch_size& size,
                  const kernel_facts& facts, const void* kernel) {
-    const launch_shape shape = shape_of_launch(function, size, facts.threads, facts.cluster_blocks);
     const host_settings settings{gpu.seed,         gpu.stack_bytes,
                                  gpu.statistics,   function,
                                  gpu.equal_writes, registers_at_launch(facts.threads, facts.resident_blocks)};
-    const cpu host{.threads = gpu.threads};
+    const grid_launch it{function,
+                         cpu{.threads = gpu.threads},
+                         settings,
+                         gpu.checker,
+                         shape_of_launch(function, size, facts.threads, facts.cluster_blocks),
+                         facts.thread,
+                         kernel};
     if (gpu.recorder != nullptr && gpu.recorder->recording()) {
-        gpu.recorder->add(std::make_unique<recorded_grid>(function, host, settings, gpu.checker, shape,
-                                                          facts.thread, kernel, facts.bytes));
-        return;
+        gpu.recorder->add(std::make_unique<recorded_grid>(it, facts.bytes));
+    } else {
+        run_grid(it);
     }
-    run_grid(function, host, settings, gpu.checker, shape, facts.thread, kernel);
 }
 
 }}  // namespace mp::simt::detail

@@ -178,8 +178,9 @@ void for_each_granule(Address begin, std::size_t bytes, Function f) {
 /// those before it, or one of these had been a race. Of the reads of a byte, those are dropped that happened
 /// before another one, because a write that is ordered after that one is ordered after them.
 ///
-/// An Access has a mask and a kind, and `replaces(later)`, whether a later one tells nothing new. Who asks has `made(it)`, whether an access is his own, `knows(it)`,
-/// whether it happened before, and `access(mask, kind)`, the one that he makes.
+/// An Access has a mask and a kind, and `replaces(later)`, whether a later access adds no information. The accessor has
+/// `made(it)`, whether an access is its own, `knows(it)`, whether it happened before, and `access(mask, kind)`, which returns
+/// its own access.
 template <class Access>
 struct access_history {
     std::vector<Access> writes;

@@ -334,23 +334,14 @@ inline tensor_tiles tiles_of(const tensor_map& map) {
     return tiles;
 }
 
-/// A swizzled offset, and the other way round.
-inline std::uint32_t exchanged(int swizzle_bytes, std::uint32_t offset) {
-    switch (swizzle_bytes) {
-        case 32:
-            return swizzled<32>(offset);
-        case 64:
-            return swizzled<64>(offset);
-        case 128:
-            return swizzled<128>(offset);
-        default:
-            return offset;
-    }
+/// The offset in a tile of a swizzled offset, and the reverse; zero bytes are for a tile that is not swizzled.
+inline std::uint32_t unswizzled(int swizzle_bytes, std::uint32_t offset) {
+    return swizzle_bytes == 0 ? offset : exchanged(swizzle_bytes, offset);
 }
 
 /// Where byte `byte` of row `row` of a tile lies in shared memory, from the beginning of the tile.
 inline std::uint32_t tile_offset(const tensor_tiles& tiles, int row, int byte) {
-    return exchanged(tiles.swizzle_bytes, static_cast<std::uint32_t>(row * tiles.tile_row_bytes() + byte));
+    return unswizzled(tiles.swizzle_bytes, static_cast<std::uint32_t>(row * tiles.tile_row_bytes() + byte));
 }
 
 class tile_layouts {
@@ -400,7 +391,7 @@ public:
     [[nodiscard]] std::optional<chunk> at(std::uint32_t offset) const {
         if (layout_of_.empty() || layout_of_[offset / granule_bytes] == 0) return std::nullopt;
         const layout& it = layouts_[layout_of_[offset / granule_bytes] - 1];
-        const auto place = static_cast<int>(exchanged(it.swizzle_bytes, offset - it.begin));
+        const auto place = static_cast<int>(unswizzled(it.swizzle_bytes, offset - it.begin));
         return chunk{&it, place / it.row_bytes, place % it.row_bytes};
     }
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// A thread of a GPU on the host, and matrix instructions of a warpgroup. A product is computed when it begins; its registers hold
-/// NaN until the thread has waited, and the operands must not be written until then, so that it makes no
-/// difference.
+/// A thread of a GPU on the host, and matrix instructions of a warpgroup. A product is computed when it begins; its registers
+/// hold NaN until the thread has waited, and the operands must not be written until then, so that it makes no difference.
 #pragma once
 
 #include <mp/device/simt/fragments.hpp>
@@ -41,8 +40,7 @@ public:
         const std::uint32_t width = row_bytes();
         const std::uint32_t block = l / 8 * stride_ + b / width * leading_;
         // The exchange of 16-byte chunks goes by the address, so it does not matter where in a tile one begins.
-        return exchanged(swizzle_ == 0 ? 0 : static_cast<int>(width),
-                         begin_ + block + l % 8 * width + b % width);
+        return exchanged(static_cast<int>(width), begin_ + block + l % 8 * width + b % width);
     }
 
     /// "leading_bytes 16, stride_bytes 1024, swizzle_bytes 128"
@@ -52,18 +50,8 @@ public:
     }
 
 private:
-    [[nodiscard]] std::uint32_t row_bytes() const {
-        switch (swizzle_) {
-            case 1:
-                return 128;
-            case 2:
-                return 64;
-            case 3:
-                return 32;
-            default:
-                return 16;
-        }
-    }
+    [[nodiscard]] std::uint32_t row_bytes() const { return swizzle_ == 0 ? 16U : 256U >> swizzle_; }
+
     std::uint32_t begin_;
     std::uint32_t leading_;
     std::uint32_t stride_;
