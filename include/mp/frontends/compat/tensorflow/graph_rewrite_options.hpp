@@ -65,6 +65,17 @@ struct graph_rewrite_options {
 
 }  // namespace mp::autocast
 
+namespace mp::autocast { inline namespace MP_ISA_NAMESPACE {
+
+/// The word that TensorFlow has for a level; empty for `standard`, "unknown" for a value that is no
+/// enumerator.
+constexpr std::string_view name_of(graph_rewrite_level level) noexcept {
+    constexpr std::string_view names[] = {"", "TENSOR_CORES_ONLY", "UNSAFE_FORCE_ALL", "TREAT_INFER_AS_DENY"};
+    return level <= graph_rewrite_level::treat_infer_as_deny ? names[static_cast<int>(level)] : "unknown";
+}
+
+}}  // namespace mp::autocast
+
 namespace mp::detail { inline namespace MP_ISA_NAMESPACE {
 
 using string_set = std::set<std::string, std::less<>>;
@@ -194,13 +205,6 @@ private:
 }}  // namespace mp::detail
 
 namespace mp::autocast { inline namespace MP_ISA_NAMESPACE {
-
-/// The word that TensorFlow has for a level; empty for `standard`, "unknown" for a value that is no
-/// enumerator.
-constexpr std::string_view name_of(graph_rewrite_level level) noexcept {
-    constexpr std::string_view names[] = {"", "TENSOR_CORES_ONLY", "UNSAFE_FORCE_ALL", "TREAT_INFER_AS_DENY"};
-    return level <= graph_rewrite_level::treat_infer_as_deny ? names[static_cast<int>(level)] : "unknown";
-}
 
 /// The options that TensorFlow's environment variables ask for:
 ///
