@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// Exact dot products of numbers of the library, floats and doubles; and the error of a whole matrix product against the exact one, with a bound that knows the accumulator.
+/// Exact dot products of numbers of the library, floats and doubles; and the error of a whole matrix product against the
+/// exact one, with a bound that depends on the accumulator.
 #pragma once
 
 #include <mp/base/bits.hpp>

@@ -13,7 +13,7 @@
 ///
 /// Compound assignment of float, double and integers of up to 64 bits gives the exact result, rounded once to
 /// the left side. So h += x is h + x where x is a number of the format, and else the more exact one of the
-/// two.
+/// two. A float, double or long double takes a number as it takes a float.
 ///
 ///     mp::half h{3};
 ///     auto a = h + 1;          // mp::half
