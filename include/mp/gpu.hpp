@@ -4,14 +4,12 @@
 /// for devices, and needs nvcc.
 #pragma once
 
-#include <mp/device/gpu/block_dequantize.hpp>
 #include <mp/device/gpu/block_quantize.hpp>
 #include <mp/device/gpu/convert.hpp>
 #include <mp/device/gpu/gemm.hpp>
 #include <mp/device/gpu/gemm_grouped.hpp>
 #include <mp/device/gpu/gemm_integer.hpp>
 #include <mp/device/gpu/gemm_scaled.hpp>
-#include <mp/device/gpu/gemm_scaled_grouped.hpp>
 #include <mp/device/gpu/map_elements.hpp>
 #include <mp/device/gpu/prepare.hpp>
 #include <mp/device/gpu/properties.hpp>
@@ -30,7 +28,6 @@
 #include <mp/nn/ops/pooling/gpu.hpp>
 #include <mp/nn/ops/rearrange/gpu.hpp>
 #include <mp/nn/ops/reductions/gpu.hpp>
-#include <mp/nn/ops/relu.hpp>
 #include <mp/nn/ops/rotary_embedding/gpu.hpp>
 #include <mp/nn/ops/softmax/gpu.hpp>
 #include <mp/nn/ops/softmax_cross_entropy/gpu.hpp>

@@ -19,7 +19,6 @@
 #include <mp/nn/ops/pooling.hpp>
 #include <mp/nn/ops/rearrange.hpp>
 #include <mp/nn/ops/reductions.hpp>
-#include <mp/nn/ops/relu.hpp>
 #include <mp/nn/ops/rotary_embedding.hpp>
 #include <mp/nn/ops/softmax.hpp>
 #include <mp/nn/ops/softmax_cross_entropy.hpp>

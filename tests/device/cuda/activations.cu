@@ -7,7 +7,6 @@
 #include <mp/half.hpp>
 #include <mp/nn/ops/activations.hpp>
 #include <mp/nn/ops/gpu_casts.hpp>
-#include <mp/nn/ops/relu.hpp>
 #include <mp/simt.hpp>
 
 #include <doctest/doctest.h>

@@ -5,7 +5,6 @@
 
 #include <mp/bfloat16.hpp>
 #include <mp/block_scaled.hpp>
-#include <mp/device/gpu/block_dequantize.hpp>
 #include <mp/device/gpu/block_quantize.hpp>
 #include <mp/half.hpp>
 

@@ -5,7 +5,6 @@
 #include <mp/nn/ops/activations.hpp>
 #include <mp/nn/ops/gpu_casts.hpp>
 #include <mp/nn/ops/normalization/gpu.hpp>
-#include <mp/nn/ops/relu.hpp>
 #include <mp/nn/ops/softmax/gpu.hpp>
 #include <mp/nn/ops/softmax_cross_entropy/gpu.hpp>
 

@@ -4,7 +4,6 @@
 #include <mp/float8.hpp>
 #include <mp/nn/ops/activations.hpp>
 #include <mp/nn/ops/gpu_casts.hpp>
-#include <mp/nn/ops/relu.hpp>
 
 #include <cmath>
 #include <cstddef>

@@ -2,7 +2,6 @@
 // Compiled with -ffast-math: infinities and NaN are found all the same.
 #include <doctest/doctest.h>
 #include <mp/block_scaled.hpp>
-#include <mp/device/gpu/block_dequantize.hpp>
 #include <mp/device/gpu/block_quantize.hpp>
 #include <mp/nn/ops/activations.hpp>
 #include <mp/nn/ops/argmax/gpu.hpp>
@@ -12,7 +11,6 @@
 #include <mp/nn/ops/normalization/gpu.hpp>
 #include <mp/nn/ops/pooling/gpu.hpp>
 #include <mp/nn/ops/reductions/gpu.hpp>
-#include <mp/nn/ops/relu.hpp>
 #include <mp/nn/ops/softmax/gpu.hpp>
 #include <mp/nn/ops/softmax_cross_entropy/gpu.hpp>
 

@@ -6,7 +6,6 @@
 #include <mp/half.hpp>
 #include <mp/nn/ops/activations.hpp>
 #include <mp/nn/ops/linear.hpp>
-#include <mp/nn/ops/relu.hpp>
 
 #include <array>
 #include <cmath>

@@ -4,8 +4,8 @@
 #include <mp/bfloat16.hpp>
 #include <mp/float8.hpp>
 #include <mp/half.hpp>
+#include <mp/nn/ops/activations.hpp>
 #include <mp/nn/ops/linear.hpp>
-#include <mp/nn/ops/relu.hpp>
 
 #include <cstddef>
 #include <cstdint>

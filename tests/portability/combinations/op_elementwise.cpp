@@ -3,7 +3,6 @@
 #include <mp/nn/ops/activations.hpp>
 #include <mp/nn/ops/arithmetic.hpp>
 #include <mp/nn/ops/dropout.hpp>
-#include <mp/nn/ops/relu.hpp>
 
 #include "ops.hpp"
 

@@ -9,11 +9,10 @@
 #include <mp/device/gpu/gemm/mixed_product.hpp>
 #include <mp/device/gpu/gemm/mma_policy.hpp>
 #include <mp/device/gpu/gemm/multistage_kernel.hpp>
+#include <mp/device/gpu/gemm/padded_policies.hpp>
 #include <mp/device/gpu/gemm/plan.hpp>
 #include <mp/device/gpu/gemm/problem.hpp>
-#include <mp/device/gpu/gemm/simt_policy.hpp>
 #include <mp/device/gpu/gemm/warpgroup_product.hpp>
-#include <mp/device/gpu/gemm/wmma_policy.hpp>
 #include <mp/device/gpu/properties.hpp>
 #include <mp/device/simt/gpu_executor.hpp>
 #include <mp/device/simt/kernel_traits.hpp>

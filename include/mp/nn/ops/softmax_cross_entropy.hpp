@@ -10,8 +10,7 @@
 #include <mp/nn/ops/arguments.hpp>
 #include <mp/nn/ops/loss_factors.hpp>
 #include <mp/nn/ops/matrix_operand.hpp>
-#include <mp/nn/ops/softmax_cross_entropy/options.hpp>
-#include <mp/nn/ops/softmax_cross_entropy/results.hpp>
+#include <mp/nn/ops/softmax_cross_entropy/arguments.hpp>
 
 #include <array>
 #include <concepts>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include <doctest/doctest.h>
 #include <mp/block_scaled.hpp>
-#include <mp/device/gpu/block_dequantize.hpp>
 #include <mp/device/gpu/block_quantize.hpp>
 #include <mp/error.hpp>
 

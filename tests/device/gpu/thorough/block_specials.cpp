@@ -2,7 +2,6 @@
 // NaN, infinities, zeros, subnormal and largest numbers at every place of a block are quantised on a GPU to the
 // bits of the CPU, which tests/arrays/convert/block_specials.cpp compares with an oracle.
 #include <mp/block_scaled.hpp>
-#include <mp/device/gpu/block_dequantize.hpp>
 #include <mp/device/gpu/block_quantize.hpp>
 
 #include <doctest/doctest.h>

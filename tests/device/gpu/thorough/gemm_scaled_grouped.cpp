@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include <mp/device/gpu/gemm_scaled_grouped.hpp>
+#include <mp/device/gpu/gemm_grouped.hpp>
 
 #include <mp/float8.hpp>
 #include <mp/gemm.hpp>

@@ -7,7 +7,7 @@
 #include <mp/config.hpp>
 #include <mp/device/gpu/chunks.hpp>
 #include <mp/device/gpu/gemm/mma_policy.hpp>
-#include <mp/device/gpu/gemm/simt_policy.hpp>
+#include <mp/device/gpu/gemm/padded_policies.hpp>
 #include <mp/device/simt/fragments.hpp>
 #include <mp/device/simt/shared_pointer.hpp>
 #include <mp/linalg/gemm/k_scales.hpp>

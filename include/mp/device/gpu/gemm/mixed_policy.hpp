@@ -9,7 +9,6 @@
 #include <mp/device/gpu/chunks.hpp>
 #include <mp/device/gpu/gemm/mma_policy.hpp>
 #include <mp/device/gpu/gemm/stage_copies.hpp>
-#include <mp/device/gpu/gemm/swizzled_stage.hpp>
 #include <mp/device/gpu/gemm/tiles.hpp>
 #include <mp/device/simt/fragments.hpp>
 #include <mp/device/simt/matrix_descriptor.hpp>

@@ -9,7 +9,7 @@
 #include <mp/device/gpu/gemm/cluster_work.hpp>
 #include <mp/device/gpu/gemm/multistage_kernel.hpp>
 #include <mp/device/gpu/gemm/problem.hpp>
-#include <mp/device/gpu/gemm/tile_stage.hpp>
+#include <mp/device/gpu/gemm/tma_pipeline.hpp>
 #include <mp/device/simt/fragments.hpp>
 #include <mp/device/simt/kernel_traits.hpp>
 #include <mp/device/simt/shared_pointer.hpp>

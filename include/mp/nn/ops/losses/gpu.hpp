@@ -5,8 +5,8 @@
 
 #include <mp/config.hpp>
 #include <mp/device/gpu/map_elements.hpp>
+#include <mp/device/gpu/matrix_sums.hpp>
 #include <mp/device/gpu/row_access.hpp>
-#include <mp/device/gpu/sum_all.hpp>
 #include <mp/device/simt/gpu_executor.hpp>
 #include <mp/device/simt/kernel_traits.hpp>
 #include <mp/matrix_view.hpp>

@@ -4,7 +4,7 @@
 /// inverse of its deviation, are in float with the rounding errors compensated.
 #pragma once
 
-#include <mp/device/gpu/column_sums.hpp>
+#include <mp/device/gpu/matrix_sums.hpp>
 #include <mp/device/gpu/row_access.hpp>
 #include <mp/device/simt/gpu_executor.hpp>
 #include <mp/device/simt/kernel_traits.hpp>

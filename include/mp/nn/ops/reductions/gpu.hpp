@@ -3,8 +3,8 @@
 /// Sums of the rows or columns of a matrix on a GPU. The sum of each column is the gradient of a bias.
 #pragma once
 
-#include <mp/device/gpu/column_sums.hpp>
 #include <mp/device/gpu/map_elements.hpp>
+#include <mp/device/gpu/matrix_sums.hpp>
 #include <mp/device/gpu/row_access.hpp>
 #include <mp/device/simt/gpu_executor.hpp>
 #include <mp/device/simt/kernel_traits.hpp>

@@ -19,7 +19,7 @@
 #include <mp/nn/ops/loss_factors.hpp>
 #include <mp/nn/ops/softmax/gpu.hpp>
 #include <mp/nn/ops/softmax_cross_entropy.hpp>
-#include <mp/nn/ops/softmax_cross_entropy/options.hpp>
+#include <mp/nn/ops/softmax_cross_entropy/arguments.hpp>
 #include <mp/nn/scaling/gpu/device_loss_scale.hpp>
 #include <mp/numbers/format/float_arithmetic.hpp>
 #include <mp/numbers/rules/float_float.hpp>

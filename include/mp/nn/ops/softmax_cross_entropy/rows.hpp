@@ -9,8 +9,7 @@
 #include <mp/nn/autocast/operand.hpp>
 #include <mp/nn/ops/loss_factors.hpp>
 #include <mp/nn/ops/softmax/rows.hpp>
-#include <mp/nn/ops/softmax_cross_entropy/options.hpp>
-#include <mp/nn/ops/softmax_cross_entropy/results.hpp>
+#include <mp/nn/ops/softmax_cross_entropy/arguments.hpp>
 #include <mp/numbers/format/float_arithmetic.hpp>
 #include <mp/numbers/rules/elementary.hpp>
 #include <mp/numbers/rules/rounded_doubles.hpp>

@@ -20,8 +20,8 @@
 #include <mp/device/cuda/launch_kernel.hpp>
 #include <mp/device/gpu/gemm/mma_policy.hpp>
 #include <mp/device/gpu/gemm/multistage_kernel.hpp>
+#include <mp/device/gpu/gemm/padded_policies.hpp>
 #include <mp/device/gpu/gemm/tiles.hpp>
-#include <mp/device/gpu/gemm/wmma_policy.hpp>
 #include <mp/device/simt/device/device_thread.hpp>
 #include <mp/linalg/gemm/epilogue.hpp>
 
