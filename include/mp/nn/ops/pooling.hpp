@@ -110,7 +110,8 @@ struct average_of_window {
 #if MP_CORE_BODIES
 /// Writes the largest pixels of the windows of x.
 template <class Real>
-void pool_largest(const cpu& exec, const any_matrix& x, const any_matrix& y, const ops::pool2d_geometry& g) {
+void pool(largest_of_window, const cpu& exec, const any_matrix& x, const any_matrix& y,
+          const ops::pool2d_geometry& g) {
     const pooling_windows windows(g);
     const bool copies_bits = x.type->is_reduced && is_same_type(*x.type, *y.type);  // those of NaNs, too
     for_each_channel<Real>(exec, x.rows, g, windows, 0,
@@ -134,8 +135,8 @@ void pool_largest(const cpu& exec, const any_matrix& x, const any_matrix& y, con
 
 /// Writes the averages of the windows of x.
 template <class Real>
-void pool_average(const cpu& exec, const any_matrix& x, const any_matrix& y, const ops::pool2d_geometry& g,
-                  ops::average_over over) {
+void pool(average_of_window kind, const cpu& exec, const any_matrix& x, const any_matrix& y,
+          const ops::pool2d_geometry& g) {
     const pooling_windows windows(g);
     for_each_channel<Real>(
         exec, x.rows, g, windows, windows.positions(),
@@ -144,7 +145,7 @@ void pool_average(const cpu& exec, const any_matrix& x, const any_matrix& y, con
                 reals_of_row(channel_of(x, row, channel, windows.pixels()), 0, room.input);
             for_each_window(g, [&](std::ptrdiff_t position, const window_pixels& window) {
                 const auto sum = window_sum([&](std::ptrdiff_t i) { return pixels[i]; }, window, g.width);
-                room.sums[position] = (sum / window_divisor(windows, window, over)).value();
+                room.sums[position] = (sum / window_divisor(windows, window, kind.over)).value();
             });
             put_sums(room.sums, channel_of(y, row, channel, windows.positions()));
         });
@@ -193,32 +194,40 @@ void pool_average_gradient(const cpu& exec, const any_matrix& dy, const any_matr
 }
 #endif
 
+/// Members of the tags of pooling ops; `Over` is empty, or how averages are divided.
+template <class Op, autocast::fixed_string Name, class Window, class... Over>
+struct pooling_op : library_op<Op, Name> {
+    static constexpr auto category = op_category::pass_through;
+
+    static void validate(const auto& exec, const auto& x, const auto& y, const ops::pool2d_geometry& geometry,
+                         Over... over) {
+        const auto input = named("x", x);
+        const auto output = named("y", y);
+        check_pooling(Op::function, exec, input, output, geometry);
+        (check_average_over(Op::function, over), ...);
+        check_separate(Op::function, output, input);
+    }
+
+    /// Computes the op on a CPU, for operands of any type.
+    template <class Real>
+    static void compute(const cpu& exec, const any_operand& x, const any_operand& y,
+                        const ops::pool2d_geometry& geometry, Over... over) {
+        pool<Real>(Window{over...}, exec, x, y, geometry);
+    }
+    void operator()(const gpu_executor auto& exec, const auto& x, const auto& y,
+                    const ops::pool2d_geometry& geometry, Over... over) const {
+        pool(Window{over...}, exec, x, y, geometry);
+    }
+};
+
 }}  // namespace mp::detail
 
 namespace mp::ops { inline namespace MP_ISA_NAMESPACE {
 
 /// Tag of max_pool2d(): a choice among values, right in any format, so nothing is cast.
-struct max_pool2d_op : detail::library_op<max_pool2d_op, "max_pool2d"> {
-    static constexpr auto category = op_category::pass_through;
+struct max_pool2d_op : detail::pooling_op<max_pool2d_op, "max_pool2d", detail::largest_of_window> {
     static constexpr std::array<std::string_view, 4> argument_names = {"exec", "x", "y", "geometry"};
     static constexpr std::array<std::string_view, 2> known_as = {"max_pool2d_with_indices", "MaxPool"};
-
-    static void validate(const auto& exec, const auto& x, const auto& y, const pool2d_geometry& geometry) {
-        const auto input = detail::named("x", x);
-        const auto output = detail::named("y", y);
-        detail::check_pooling(function, exec, input, output, geometry);
-        detail::check_separate(function, output, input);
-    }
-
-    /// Computes the op on a CPU, for operands of any type.
-    template <class Real>
-    static void compute(const cpu& exec, const detail::any_operand& x, const detail::any_operand& y,
-                        const pool2d_geometry& geometry) {
-        pool_largest<Real>(exec, x, y, geometry);
-    }
-    void operator()(const gpu_executor auto& exec, const auto&... operands) const {
-        pool(detail::largest_of_window{}, exec, operands...);
-    }
 };
 
 /// y = the largest pixel of each window; a window with NaN gives NaN. Padding takes no part.
@@ -276,31 +285,11 @@ void max_pool2d_backward(const Executor& exec, matrix_view<X> x, matrix_view<DY>
 }
 
 /// Tag of average_pool2d(): sums in wide precision whatever the format, so nothing is cast.
-struct average_pool2d_op : detail::library_op<average_pool2d_op, "avg_pool2d"> {
+struct average_pool2d_op
+    : detail::pooling_op<average_pool2d_op, "avg_pool2d", detail::average_of_window, average_over> {
     static constexpr std::string_view function = "mp::ops::average_pool2d";
-    static constexpr auto category = op_category::pass_through;
     static constexpr std::array<std::string_view, 5> argument_names = {"exec", "x", "y", "geometry", "over"};
     static constexpr std::array<std::string_view, 1> known_as = {"AvgPool"};
-
-    static void validate(const auto& exec, const auto& x, const auto& y, const pool2d_geometry& geometry,
-                         average_over over) {
-        const auto input = detail::named("x", x);
-        const auto output = detail::named("y", y);
-        detail::check_pooling(function, exec, input, output, geometry);
-        detail::check_average_over(function, over);
-        detail::check_separate(function, output, input);
-    }
-
-    /// Computes the op on a CPU, for operands of any type.
-    template <class Real>
-    static void compute(const cpu& exec, const detail::any_operand& x, const detail::any_operand& y,
-                        const pool2d_geometry& geometry, average_over over) {
-        pool_average<Real>(exec, x, y, geometry, over);
-    }
-    void operator()(const gpu_executor auto& exec, const auto& x, const auto& y,
-                    const pool2d_geometry& geometry, average_over over) const {
-        pool(detail::average_of_window{over}, exec, x, y, geometry);
-    }
 };
 
 /// y = the average of each window: the sum of its pixels, in double, divided as `over` says and rounded once.

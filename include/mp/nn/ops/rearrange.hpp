@@ -137,46 +137,58 @@ void for_each_part(ops::parts_along along, const Whole& whole, Function f, const
     (visit(parts), ...);
 }
 
+/// Tag of a copy of parts to a whole, or, unless it `joins`, of a whole to parts.
+template <class Op, autocast::fixed_string Name, autocast::fixed_string Whole, bool Joins>
+struct parts_op : library_op<Op, Name> {
+    static constexpr auto argument_names = names_with_parts(Whole.view());
+
+    static void validate(const auto& exec, ops::parts_along along, const auto& whole, const auto&... parts) {
+        const auto all = named(Whole.view(), whole);
+        const auto each = named_parts(parts...);
+        check_parts(Op::function, exec, along, all, each);
+        if constexpr (Joins) {
+            for (const auto& part : each) check_separate(Op::function, all, part);
+        } else {
+            check_separate_results(Op::function, each, {all});
+        }
+    }
+
+    /// Computes the op on a CPU, for operands of any type.
+    template <class Real>
+    static void compute(const cpu& exec, ops::parts_along along, const any_operand& whole,
+                        const any_operand& part0, const any_operand& part1, const any_operand& part2,
+                        const any_operand& part3, const any_operand& part4, const any_operand& part5,
+                        const any_operand& part6, const any_operand& part7) {
+        for_each_part(
+            along, whole,
+            [&](const any_matrix& part, const any_matrix& block) {
+                copy_matrix<Real>(exec, Joins ? part : block, Joins ? block : part);
+            },
+            part0, part1, part2, part3, part4, part5, part6, part7);
+    }
+    void operator()(const gpu_executor auto& exec, ops::parts_along along, const auto& whole,
+                    const auto&... parts) const {
+        for_each_part(
+            along, whole,
+            [&](const auto& part, const auto& block) {
+                if constexpr (Joins) {
+                    map_elements(identity_function{}, exec, block, part);
+                } else {
+                    map_elements(identity_function{}, exec, part, block);
+                }
+            },
+            parts...);
+    }
+};
+
 }}  // namespace mp::detail
 
 namespace mp::ops { inline namespace MP_ISA_NAMESPACE {
 
 /// Tag of concatenate(): mixes arrays, so in the widest of their types.
-struct concatenate_op : detail::library_op<concatenate_op, "concatenate"> {
+struct concatenate_op : detail::parts_op<concatenate_op, "concatenate", "y", true> {
     static constexpr auto category = op_category::promote_widest;
-    static constexpr auto argument_names = detail::names_with_parts("y");
     static constexpr std::array<std::string_view, 4> known_as{"cat", "concat", "Concat", "ConcatV2"};
-
-    static void validate(const auto& exec, parts_along along, const auto& y, const auto&... parts) {
-        const auto whole = detail::named("y", y);
-        const auto all = detail::named_parts(parts...);
-        detail::check_parts(function, exec, along, whole, all);
-        for (const auto& part : all) detail::check_separate(function, whole, part);
-    }
-
-    /// Computes the op on a CPU, for operands of any type.
-    template <class Real>
-    static void compute(const cpu& exec, parts_along along, const detail::any_operand& y,
-                        const detail::any_operand& part0, const detail::any_operand& part1,
-                        const detail::any_operand& part2, const detail::any_operand& part3,
-                        const detail::any_operand& part4, const detail::any_operand& part5,
-                        const detail::any_operand& part6, const detail::any_operand& part7) {
-        detail::for_each_part(
-            along, y,
-            [&](const detail::any_matrix& part, const detail::any_matrix& block) {
-                copy_matrix<Real>(exec, part, block);
-            },
-            part0, part1, part2, part3, part4, part5, part6, part7);
-    }
-    void operator()(const gpu_executor auto& exec, parts_along along, const auto& y,
-                    const auto&... parts) const {
-        detail::for_each_part(
-            along, y,
-            [&](const auto& part, const auto& block) {
-                map_elements(detail::identity_function{}, exec, block, part);
-            },
-            parts...);
-    }
 };
 
 /// y = the parts one below the other or side by side, a tuple or array of 1 to 8 matrix views:
@@ -205,41 +217,9 @@ void concatenate(const Executor& exec, parts_along along, const Parts& parts, co
 }
 
 /// Tag of split(): a copy, right in any format, so nothing is cast.
-struct split_op : detail::library_op<split_op, "split"> {
+struct split_op : detail::parts_op<split_op, "split", "x", false> {
     static constexpr auto category = op_category::pass_through;
-    static constexpr auto argument_names = detail::names_with_parts("x");
     static constexpr std::array<std::string_view, 4> known_as{"split", "Split", "SplitV", "_split_v2"};
-
-    static void validate(const auto& exec, parts_along along, const auto& x, const auto&... parts) {
-        const auto whole = detail::named("x", x);
-        const auto all = detail::named_parts(parts...);
-        detail::check_parts(function, exec, along, whole, all);
-        detail::check_separate_results(function, all, {whole});
-    }
-
-    /// Computes the op on a CPU, for operands of any type.
-    template <class Real>
-    static void compute(const cpu& exec, parts_along along, const detail::any_operand& x,
-                        const detail::any_operand& part0, const detail::any_operand& part1,
-                        const detail::any_operand& part2, const detail::any_operand& part3,
-                        const detail::any_operand& part4, const detail::any_operand& part5,
-                        const detail::any_operand& part6, const detail::any_operand& part7) {
-        detail::for_each_part(
-            along, x,
-            [&](const detail::any_matrix& part, const detail::any_matrix& block) {
-                copy_matrix<Real>(exec, block, part);
-            },
-            part0, part1, part2, part3, part4, part5, part6, part7);
-    }
-    void operator()(const gpu_executor auto& exec, parts_along along, const auto& x,
-                    const auto&... parts) const {
-        detail::for_each_part(
-            along, x,
-            [&](const auto& part, const auto& block) {
-                map_elements(detail::identity_function{}, exec, part, block);
-            },
-            parts...);
-    }
 };
 
 /// The parts = x taken apart, a tuple or array of 1 to 8 matrix views, or add_to() of them; also the gradient
