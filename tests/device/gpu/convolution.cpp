@@ -239,7 +239,7 @@ TEST_CASE("an image has the same bits in every batch, layout and schedule") {
 
 TEST_CASE("few images at a time give the bits of all at once") {
     const conv2d_geometry& g = geometries[3];
-    const auto all = mp::detail::convolution_memory::backward(5, 3, g);
+    const auto all = mp::detail::convolution_memory::of(5, 3, g, true);
     CHECK(all.images == 5);
     problem<float> it(g, 5);
     matrix<float> dx(5, it.x.view.columns), part(5, it.x.view.columns), dw(3, it.w.view.columns),

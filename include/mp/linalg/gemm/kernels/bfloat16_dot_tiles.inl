@@ -50,18 +50,20 @@ void multiply_dots(const tile_product& p) {
 }
 
 /// With blocks of k that are somewhat longer than 512, a few more make no second block.
-inline constexpr product_kernel bfloat16_dot_kernel = {
-    .name = "cpu.bf16.avx512_bf16.12x32",
-    .rows = 12,
-    .width = 2 * static_cast<std::ptrdiff_t>(lanes),
-    .k_unit = 2,
-    .k_block = 576,
-    .block_rows = 144,
-    .a_element = panel_element::bfloat16_vnni2,
-    .b_element = panel_element::bfloat16_vnni2,
-    .normal_sums = true,
-    .choices = {{1, &multiply_dots<1>}, {4, &multiply_dots<4>}, {8, &multiply_dots<8>}, {12, &multiply_dots<12>}},
-    .multiply_narrow = &multiply_dots<12, 1>};
+inline constexpr product_kernel bfloat16_dot_kernel = {.name = "cpu.bf16.avx512_bf16.12x32",
+                                                       .rows = 12,
+                                                       .width = 2 * static_cast<std::ptrdiff_t>(lanes),
+                                                       .k_unit = 2,
+                                                       .k_block = 576,
+                                                       .block_rows = 144,
+                                                       .a_element = panel_element::bfloat16_vnni2,
+                                                       .b_element = panel_element::bfloat16_vnni2,
+                                                       .normal_sums = true,
+                                                       .choices = {{1, &multiply_dots<1>},
+                                                                   {4, &multiply_dots<4>},
+                                                                   {8, &multiply_dots<8>},
+                                                                   {12, &multiply_dots<12>}},
+                                                       .multiply_narrow = &multiply_dots<12, 1>};
 
 }}}  // namespace mp::detail::MP_TARGET
 #endif

@@ -201,8 +201,9 @@ MP_ALWAYS_INLINE bool multiply_group_block(const group_sums& it, const std::int1
 }
 
 /// As multiply_panel.
-inline void multiply_group_panel(const panel_task<group_panels>& task, std::ptrdiff_t panel, std::ptrdiff_t rows,
-                                 std::ptrdiff_t columns, float* sums, std::ptrdiff_t sums_stride) {
+inline void multiply_group_panel(const panel_task<group_panels>& task, std::ptrdiff_t panel,
+                                 std::ptrdiff_t rows, std::ptrdiff_t columns, float* sums,
+                                 std::ptrdiff_t sums_stride) {
     const group_panels& a = *task.a;
     const group_panels& b = *task.b;
     for (std::ptrdiff_t block = 0; block < task.blocks; ++block) {

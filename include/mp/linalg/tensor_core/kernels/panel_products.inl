@@ -233,8 +233,8 @@ MP_ALWAYS_INLINE bool multiply_block(const block_operands& it, const block_rule&
 /// panel `panel`; there are accumulators for all columns of a panel. The rows of one block come one after the
 /// other because they do not wait for each other.
 template <int Products, output_rule Output>
-void multiply_panel(const panel_task<operand_panels>& task, std::ptrdiff_t panel, std::ptrdiff_t rows, std::ptrdiff_t columns,
-                    float* sums, std::ptrdiff_t sums_stride) {
+void multiply_panel(const panel_task<operand_panels>& task, std::ptrdiff_t panel, std::ptrdiff_t rows,
+                    std::ptrdiff_t columns, float* sums, std::ptrdiff_t sums_stride) {
     const operand_panels& a = *task.a;
     const operand_panels& b = *task.b;
     for (std::ptrdiff_t block = 0; block < task.blocks; ++block) {
