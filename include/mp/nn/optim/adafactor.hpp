@@ -10,7 +10,6 @@
 #include <mp/nn/optim/grouped_optimizer.hpp>
 #include <mp/nn/optim/kernels/update.hpp>
 #include <mp/nn/optim/optimizer_traits.hpp>
-#include <mp/nn/optim/option_checks.hpp>
 #include <mp/nn/optim/parameter.hpp>
 
 #include <cstddef>

@@ -8,7 +8,6 @@
 #include <mp/error.hpp>
 #include <mp/nn/optim/block_moments.hpp>
 #include <mp/nn/optim/optimizer_traits.hpp>
-#include <mp/nn/optim/option_checks.hpp>
 #include <mp/nn/scaling/gradient_clipping.hpp>
 #include <mp/numbers/format/basic_float.hpp>
 #include <mp/numbers/format/float_arithmetic.hpp>

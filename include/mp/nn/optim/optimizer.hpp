@@ -10,7 +10,6 @@
 #include <mp/nn/optim/grouped_optimizer.hpp>
 #include <mp/nn/optim/optimizer_options.hpp>
 #include <mp/nn/optim/optimizer_traits.hpp>
-#include <mp/nn/optim/option_checks.hpp>
 #include <mp/nn/optim/weight_update.hpp>
 #include <mp/numbers/format/float_arithmetic.hpp>
 #include <mp/numbers/rules/optimizer_coefficients.hpp>

@@ -29,7 +29,6 @@
 #if MP_CORE_BODIES
 #include <mp/error.hpp>
 #include <mp/nn/optim/kernels/layer_norms.hpp>
-#include <mp/nn/optim/option_checks.hpp>
 #include <mp/nn/scaling/gradient_clipping.hpp>
 #include <mp/nn/scaling/scale_checks.hpp>
 

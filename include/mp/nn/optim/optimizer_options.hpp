@@ -10,7 +10,6 @@
 #include <mp/nn/optim/gradient_limits.hpp>
 #include <mp/nn/optim/kernels/double_power.hpp>
 #include <mp/nn/optim/optimizer_traits.hpp>
-#include <mp/nn/optim/option_checks.hpp>
 #include <mp/nn/optim/weight_update.hpp>
 #include <mp/nn/scaling/scale_checks.hpp>
 #include <mp/numbers/format/float_arithmetic.hpp>

@@ -27,7 +27,7 @@
 #include <mp/base/argument_checks.hpp>
 #include <mp/base/bits.hpp>
 #include <mp/nn/optim/block_moments.hpp>
-#include <mp/nn/optim/option_checks.hpp>
+#include <mp/nn/optim/optimizer_traits.hpp>
 #include <mp/numbers/format/float_arithmetic.hpp>
 #include <mp/numbers/simd/floating_point_modes.hpp>
 #include <mp/numbers/simd/processor.hpp>

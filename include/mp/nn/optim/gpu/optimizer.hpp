@@ -18,7 +18,6 @@
 #include <mp/nn/optim/gpu/parameter.hpp>
 #include <mp/nn/optim/optimizer_options.hpp>
 #include <mp/nn/optim/optimizer_traits.hpp>
-#include <mp/nn/optim/option_checks.hpp>
 #include <mp/nn/optim/weight_update.hpp>
 #include <mp/nn/scaling/gpu/device_loss_scale.hpp>
 #include <mp/nn/scaling/gpu/unscale.hpp>
