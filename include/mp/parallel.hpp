@@ -10,6 +10,5 @@
 #include <mp/train/parallel/distributed_sampler.hpp>
 #include <mp/train/parallel/gradient_reduction.hpp>
 #include <mp/train/parallel/loopback.hpp>
-#include <mp/train/parallel/replicas.hpp>
 #include <mp/train/parallel/sharded_optimizer.hpp>
 #include <mp/train/parallel/wire_codec.hpp>
