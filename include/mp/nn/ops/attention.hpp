@@ -184,10 +184,8 @@ struct scaled_dot_product_attention_backward_op
                                        {queries, keys, values, detail::named("mask", mask), gradient, saved});
     }
 
-    void operator()(const gpu_executor auto& exec, const auto& q, const auto& k, const auto& v,
-                    const auto& mask, const auto& dy, const auto& dq, const auto& dk, const auto& dv,
-                    const attention_options& options, const auto& /*statistics*/) const {
-        attend_backward(detail::attention_function{}, exec, q, k, v, mask, dy, dq, dk, dv, options);
+    void operator()(const gpu_executor auto& exec, const auto&... operands) const {
+        attend_backward(detail::attention_function{}, exec, operands...);
     }
     /// Computes the op on a CPU, for operands of any type.
     template <class Real>

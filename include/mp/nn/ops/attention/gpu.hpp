@@ -124,12 +124,13 @@ void launch_attention_gradient(const Executor& exec, const attention_shape<Mask>
     }
 }
 
-/// Enqueues the backward pass.
+/// Enqueues the backward pass, which computes the statistics again.
 template <gpu_executor Executor, class Q, class K, class V, class Mask, class DY, class DQ, class DK,
           class DV>
 void attend_backward(attention_function, const Executor& exec, matrix_view<const Q> q, matrix_view<const K> k,
                      matrix_view<const V> v, const Mask& mask, matrix_view<const DY> dy, const DQ& dq,
-                     const DK& dk, const DV& dv, const ops::attention_options& options) {
+                     const DK& dk, const DV& dv, const ops::attention_options& options,
+                     std::span<const ops::softmax_statistics> /*saved*/) {
     constexpr std::string_view function = "mp::ops::scaled_dot_product_attention_backward";
     constexpr bool wants_any = !std::is_same_v<DQ, ops::absent_t> || !std::is_same_v<DK, ops::absent_t> ||
                                !std::is_same_v<DV, ops::absent_t>;
