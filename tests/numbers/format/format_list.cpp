@@ -128,7 +128,7 @@ TEST_CASE("every format has an element_format, which is found by its name") {
 TEST_CASE("literals of every format are the oracle's nearest numbers") {
     for_each_number([](auto x) {
         using number = decltype(x);
-        constexpr number literal = mp::detail::parse_literal<number>("0.3");
+        constexpr number literal = mp::detail::parse_literal<number, '0', '.', '3'>();
         const oracle::format& f = oracle::format_of<number>;
         std::uint64_t nearest = 0;
         const auto distance = [&](std::uint64_t code) { return std::fabs(value_of_code(f, code) - 0.3); };
