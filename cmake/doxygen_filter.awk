@@ -90,6 +90,11 @@ END {
     fresh = 1
     for (i = 1; i <= count; ++i) {
         line = lines[i]
+        # Definitions of macros are not statements.
+        if (line ~ /\\$/ || (i > 1 && lines[i - 1] ~ /\\$/)) {
+            print line
+            continue
+        }
         # Readers need not know of the inline namespace.
         if (sub(/ inline namespace MP_(ISA|CORE)_NAMESPACE {/, "", line)) inlined = 1
         if (inlined && sub(/^}}/, "}", line)) inlined = 0
