@@ -27,7 +27,7 @@ namespace mp::detail { inline namespace MP_CORE_NAMESPACE {
 /// The work of a thread, without its type: run(work, begin, end).
 using chunk_function = void (*)(const void* work, std::size_t begin, std::size_t end);
 
-/// parallel_for with more than one chunk.
+/// Runs work on more than one chunk of [0, count), as parallel_for() does.
 MP_CORE_FUNCTION void run_chunks(thread_executor* pool, std::size_t chunks, std::size_t count,
                                  chunk_function run, const void* work);
 
@@ -51,7 +51,7 @@ constexpr Work grain_of(cpu exec, Work grain) noexcept {
 /// Into how many chunks parallel_for divides a range.
 inline std::size_t chunks_of(const cpu& exec, std::size_t count, std::size_t grain) {
     const std::size_t smallest = (std::max)(grain_of(exec, grain), std::size_t{1});
-    // A pool is not asked where there is nothing to divide.
+    // Without a call of the pool where there is nothing to divide.
     if (exec.threads <= 1 || count / smallest <= 1) return count == 0 ? 0 : 1;
     return (std::min)(count / smallest, static_cast<std::size_t>(threads_of(exec)));
 }

@@ -139,7 +139,7 @@ inline constexpr int row_threads = 256;
 /// Rows of at most 1024 columns use one warp, longer rows one block.
 inline constexpr std::ptrdiff_t columns_of_a_warp = 1024;
 
-/// The launch of a kernel whose blocks walk over items, at least one, of which each has so many at a time.
+/// Launch configuration of a kernel whose blocks loop over items (at least one), `items_of_block` per iteration.
 [[nodiscard]] inline simt::launch_size walk_launch(std::ptrdiff_t items,
                                                    std::ptrdiff_t items_of_block = row_threads) {
     return {.blocks = (std::min)((items - 1) / items_of_block + 1, static_cast<std::ptrdiff_t>(most_blocks))};

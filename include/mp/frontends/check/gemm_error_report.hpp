@@ -19,8 +19,8 @@
 
 namespace mp {
 
-/// A matrix that somebody else owns, described by a pointer, a shape and strides in elements: element (r, c)
-/// is data[r * row_stride + c * column_stride].
+/// A non-owning view of a matrix: a pointer, a shape and strides in elements. Element (r, c) is
+/// data[r * row_stride + c * column_stride].
 template <class Value>
 struct strided_matrix {
     const Value* data = nullptr;

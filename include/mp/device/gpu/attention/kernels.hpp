@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /// \file
-/// The forward pass of attention in one kernel, without a matrix of scores in memory; and its backward pass: what is to be
-/// known of each query, and then each gradient by a kernel of its own, whose blocks own what they write. Probabilities are
-/// computed again wherever they are needed; sums have one order.
+/// The forward pass of attention in one kernel, without a matrix of scores in memory, and its backward pass: the row
+/// statistics of each query, and then one kernel per gradient, whose blocks write disjoint tiles. Probabilities are
+/// recomputed where they are needed; the order of sums is fixed.
 #pragma once
 
 #include <mp/config.hpp>

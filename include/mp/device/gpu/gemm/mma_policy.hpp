@@ -387,7 +387,7 @@ struct fragment_policy {
     }
 };
 
-/// A policy of multistage_gemm_kernel: fragments are what lies in shared memory.
+/// A policy of multistage_gemm_kernel whose fragments have the element types of shared memory.
 template <class Tile, class A, class B, bool AKMajor, bool BKMajor>
 struct mma_policy : fragment_policy<Tile, A, B, swizzled_stage<A, Tile::rows, AKMajor, Tile::threads>,
                                     swizzled_stage<B, Tile::columns, BKMajor, Tile::threads>> {};

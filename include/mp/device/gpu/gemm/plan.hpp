@@ -38,8 +38,8 @@ inline constexpr int least_epilogue_instructions = 55;
 namespace mp {
 
 /// Instructions of a thread that end 8 elements of C behind an epilogue of this type: what plans for wgmma weigh
-/// against products. Counted in code for sm_90a; the identity is written by TMA. A specialisation tells those of an epilogue
-/// of one's own.
+/// against products. Counted in code for sm_90a; the identity is written by TMA. Specialize it for custom
+/// epilogues.
 template <class Epilogue>
 inline constexpr int epilogue_instructions = detail::least_epilogue_instructions;
 template <>

@@ -262,8 +262,8 @@ struct tile_producer {
 
 /// Two barrier objects from `Begin` on, of which each ends a phase when the other group has begun all products of a tile.
 ///
-/// Turns are not only for speed. A barrier object tells the parity of a phase, so that whoever waits has to be at most a phase
-/// ahead of it. A group that has passed over a tile of the other's may wait for a stage only when the other one has
+/// Turns are required for correctness as well. A barrier object exposes the parity of a phase only, so that a waiting thread
+/// has to be at most one phase ahead of it. A group that has passed over a tile of the other's may wait for a stage only when the other one has
 /// seen all stages before it arrive.
 template <std::uint32_t Begin>
 class warpgroup_turns {

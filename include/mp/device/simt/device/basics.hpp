@@ -430,9 +430,9 @@ public:
     __device__ __forceinline__ void prefetch_map(const tensor_map& map) const {
         MP_NEEDS_SM_90(asm volatile("prefetch.tensormap [%0];" : : "l"(&map) : "memory"));
     }
-    /// Begins to copy the tile of a matrix whose first element is `position` of row `row`; what lies
-    /// outside of the matrix becomes zero. By one thread. The bytes of the whole tile arrive at the barrier
-    /// object; no thread may access the target before they have. The map is a member of the kernel.
+    /// Starts an asynchronous copy of the tile of a matrix whose first element is `position` of row `row`;
+    /// elements outside the matrix become zero. Called by one thread. The bytes of the whole tile arrive at the
+    /// barrier object; no thread may access the target before then. The map is a member of the kernel.
     template <class Value>
     __device__ __forceinline__ void copy_tile(shared_pointer<Value> to, const tensor_map& map, int position,
                                               int row, shared_pointer<memory_barrier> barrier) const {
@@ -479,9 +479,9 @@ public:
                                      "r"(row), "r"(matrix), "h"(blocks),
                                      "l"(static_cast<std::uint64_t>(hint))));
     }
-    /// Begins to write a tile to global memory, without what lies outside of the matrix. What ordinary stores
-    /// wrote into it has to be behind fence_asynchronous() of their threads and a barrier. The thread has to
-    /// wait for it before it leaves the kernel.
+    /// Starts an asynchronous store of a tile to global memory; elements outside the matrix are not written.
+    /// Ordinary stores to the tile must be followed by fence_asynchronous() in their threads and by a barrier.
+    /// The calling thread must wait for the store before it leaves the kernel.
     template <class Value>
     __device__ __forceinline__ void store_tile(const tensor_map& map, int position, int row,
                                                shared_pointer<Value> from) const {

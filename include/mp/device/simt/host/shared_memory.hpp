@@ -226,8 +226,8 @@ struct access_history {
         if (++to != end) reads.erase(reads.begin() + (to - begin), reads.end());
     }
 
-    /// What was written before is forgotten, unless others wrote the same in no order: then whoever reads has
-    /// to be ordered after all of them.
+    /// Records a write in place of earlier ones, or besides them if others wrote the same value unordered: a
+    /// read then has to be ordered after all of them.
     void note_write(const Access& write, bool beside_others = false) {
         if (beside_others) {
             writes.push_back(write);

@@ -364,7 +364,7 @@ public:
         layouts_.clear();
         layout_of_.clear();
     }
-    /// A tile has arrived, in memory of so many bytes.
+    /// Records a tile that has arrived in shared memory; `memory` is the size of that in bytes.
     void note(std::size_t memory, std::uint32_t begin, const tensor_tiles& tiles, const site& where) {
         if (layout_of_.empty()) layout_of_.resize(memory / granule_bytes + 1);
         const layout it{begin, tiles.tile_row_bytes(), tiles.tile_rows, tiles.swizzle_bytes, where};
